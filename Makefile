@@ -1,0 +1,59 @@
+# The two commands: `make grade` (install, build, grade the sample class) and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP_ARGS ?=
+WORKERS ?= 2
+
+ASSIGNMENT ?= 02-sinusoidal-encoding
+SUBMISSIONS ?= build/sample-class/$(ASSIGNMENT)
+RESULTS ?= build/$(ASSIGNMENT).json
+LANGUAGE ?= en
+
+INSTALLED := $(VENV)/.installed
+LESSONS := $(wildcard course/*.py course/figures/*.py course/lessons/*.md course/lessons/zh/*.md) nbgrader_config.py
+
+.PHONY: grade test check bench lab release help clean
+.DEFAULT_GOAL := help
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), f"Python 3.11 or newer is needed, this is {sys.version}"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+build/.released: $(INSTALLED) $(LESSONS)
+	$(BIN)/python -m course build
+	mkdir -p build && touch $@
+
+build/sample-class/%: tests/sample_class/*.py build/.released
+	rm -rf $@
+	$(BIN)/python -m tests.sample_class $* $@
+
+grade: build/.released $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
+	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" --language $(LANGUAGE)
+
+test: $(INSTALLED) ## test: everything, kernels and processes included
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+check: $(INSTALLED) ## check: format, lint, types, notebooks up to date, the quick tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m course build --check
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow"
+
+bench: $(INSTALLED) build/.released ## bench: seconds a submission, ours and stock nbgrader's, in one run
+	$(BIN)/python -m tests.benchmarks.grading
+
+lab: $(INSTALLED) ## lab: JupyterLab on the student notebooks
+	$(BIN)/jupyter lab --notebook-dir=release
+
+release: $(INSTALLED) ## release: build source/ and release/ from the lessons
+	$(BIN)/python -m course build
+
+help: ## help: this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/.*## /  make /'
+
+clean: ## clean: forget what grading wrote (gradebook, autograded, feedback, build)
+	rm -rf build autograded feedback gradebook.db .course-key

@@ -1,0 +1,69 @@
+"""The command `autograder`: arguments only; the work is done in the rooms."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from autograder.errors import OrderMattersError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autograder", description="Grade the notebooks of Order Matters.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    grade = commands.add_parser("grade", help="grade a class: scores, feedback pages, nbgrader's gradebook")
+    grade.add_argument("assignment", help="such as 02-sinusoidal-encoding")
+    grade.add_argument(
+        "--submissions",
+        type=Path,
+        help="folder with <student>/<assignment>/<notebook>.ipynb, <student>/<any>.ipynb or <student>.ipynb "
+        "(default: submitted/ in the course folder)",
+    )
+    grade.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
+    grade.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
+    grade.add_argument("--workers", type=int, help="notebooks graded at a time (default: one a core)")
+    grade.add_argument("--cell-timeout", type=float, metavar="S", help="seconds for one cell (default: 60)")
+    grade.add_argument("--test-timeout", type=float, metavar="S", help="seconds for one test cell (default: 20)")
+    grade.add_argument("--total-timeout", type=float, metavar="S", help="seconds for one notebook (default: 300)")
+
+    check = commands.add_parser("check", help="judge one notebook here; exit status 1 when something is wrong")
+    check.add_argument("notebook", type=Path)
+    check.add_argument("--assignment", help="default: found from the notebook's cells")
+    check.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
+
+    for command in (grade, check):
+        command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where GPU cases run")
+        command.add_argument("--language", choices=("en", "zh"), default="en", help="language of the messages")
+
+    doctor = commands.add_parser("doctor", help="what this machine has, what is missing, and the command that mends it")
+    doctor.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command. Returns 0, 1 when something is wrong with the work judged, 2 when the command could not run."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "grade":
+            from autograder.commands import run_grade
+
+            return run_grade(options)
+        if options.command == "check":
+            from autograder.commands import run_check
+
+            return run_check(options)
+        from autograder.doctor import run_doctor
+
+        return run_doctor(options.course)
+    except OrderMattersError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""What the commands do: `grade` a class, `check` one notebook."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
+from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
+from autograder.grading.classroom import course_key, grade_class, local_workers
+from autograder.grading.gradebook import ClassBook
+from autograder.grading.one import Graded, Job, grade_submission
+from autograder.grading.submissions import Submission, find_submissions
+from autograder.kernels.execution import Limits
+from autograder.notebooks.reading import read_cells
+from autograder.report.feedback import feedback_page
+from autograder.report.table import print_class
+from autograder.results import Language, Outcome, class_to_json
+
+
+def _console() -> Console:
+    """Standard output; into a file or a pipe the lines are wide enough for the table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
+
+
+def course_root(path: Path) -> Path:
+    """The course folder as an absolute path. Raises OrderMattersError when it is none."""
+    root = path.resolve()
+    if not (root / "source").is_dir():
+        raise OrderMattersError(
+            f"{root} is no course folder: it has no source/. Start in the course folder or pass --course FOLDER."
+        )
+    return root
+
+
+def limits_from(options: argparse.Namespace) -> Limits:
+    """Limits with what was asked for on the command line."""
+    asked = {
+        "cell_timeout_s": options.cell_timeout,
+        "test_timeout_s": options.test_timeout,
+        "total_timeout_s": options.total_timeout,
+    }
+    for name, value in asked.items():
+        if value is not None and not value > 0:
+            raise OrderMattersError(f"{name} is {value:g}; it must be above 0.")
+    return replace(Limits(), **{name: value for name, value in asked.items() if value is not None})
+
+
+def lesson_title(assignment: Assignment, language: Language) -> str:
+    """The lesson's title in this language, as far as there is such an edition."""
+    if language == "zh":
+        translated = assignment.root / "release" / "zh" / assignment.name / f"{assignment.name}.ipynb"
+        if translated.exists():
+            return str(json.loads(translated.read_text(encoding="utf-8"))["metadata"].get("title", assignment.name))
+    return str(assignment.release.metadata.get("title", assignment.name))
+
+
+def run_grade(options: argparse.Namespace) -> int:
+    """`autograder grade`: results into gradebook, autograded/, feedback/ and, if asked, JSON; prints the table."""
+    root = course_root(options.course)
+    language: Language = options.language
+    limits = limits_from(options)
+    if options.workers is not None and options.workers < 1:
+        raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
+    assignment = load_assignment(root, options.assignment)
+    folder = options.submissions or root / "submitted"
+    submissions = find_submissions(folder, assignment.name)
+    workers = min(options.workers or os.cpu_count() or 1, len(submissions))
+    book = ClassBook(assignment)
+    title = lesson_title(assignment, language)
+    console = _console()
+    key = course_key(root)
+    if options.device == "cuda":
+        _require_cuda()
+
+    with (
+        Progress(
+            TextColumn("grading"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("elapsed"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+        ) as progress,
+        local_workers(workers, key, options.device) as executor,
+    ):
+        bar = progress.add_task("", total=len(submissions))
+        troubled = 0
+
+        def finished(submission: Submission, graded: Graded) -> None:
+            nonlocal troubled
+            book.save(graded.result, graded.notebook, submission.notebook)
+            page = root / "feedback" / submission.student / assignment.name / f"{assignment.name}.html"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            html = feedback_page(assignment.name, title, graded.result, graded.notebook, language)
+            page.write_text(html, encoding="utf-8")
+            troubled += graded.result.outcome is not Outcome.GRADED
+            progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
+
+        results = grade_class(
+            assignment,
+            submissions,
+            executor=executor,
+            key=key,
+            device=options.device,
+            language=language,
+            limits=limits,
+            finished=finished,
+        )
+    if options.json:
+        text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(text + "\n", encoding="utf-8")
+    print_class(console, assignment.name, results, language)
+    pages = root / "feedback"
+    console.print(f"feedback: {pages}/<student>/{assignment.name}/{assignment.name}.html", soft_wrap=True)
+    console.print(f"gradebook: {book.db_url}", soft_wrap=True)
+    if options.json:
+        console.print(f"results: {options.json}", soft_wrap=True)
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """`autograder check`: judge one notebook and print what is right and wrong. Nothing is written."""
+    root = course_root(options.course)
+    notebook: Path = options.notebook
+    if not notebook.is_file():
+        raise NoSubmissions(str(notebook), "a notebook file (.ipynb)")
+    name = options.assignment or _assignment_of(root, notebook)
+    assignment = load_assignment(root, name)
+    if options.device == "cuda":
+        _require_cuda()
+    with tempfile.TemporaryDirectory() as scratch:
+        job = Job(
+            root=root,
+            assignment=name,
+            student="self-check",
+            notebook=notebook.resolve(),
+            problem=None,
+            course_key=Path(scratch).name.encode(),
+            device=options.device,
+            language=options.language,
+        )
+        result = grade_submission(job).result
+    console = _console()
+    say = options.language
+    for verdict in result.exercises:
+        full = verdict.score == verdict.max_score
+        mark = "[green]ok[/]" if full else "[red]no[/]"
+        console.print(f"{mark}  {verdict.exercise}  {verdict.score:g} / {verdict.max_score:g}", highlight=False)
+        if not full:
+            console.print(verdict.message.in_language(say), markup=False, highlight=False, style="default")
+    for exercise in assignment.manual:
+        console.print(f"--  {exercise}: graded by hand", highlight=False)
+    console.print(f"{name}: {result.score:g} / {result.max_score:g}, {result.outcome}", highlight=False)
+    if result.reason:
+        console.print(result.reason.in_language(say), markup=False, highlight=False)
+    return 0 if result.outcome is Outcome.GRADED and result.score == result.max_score else 1
+
+
+def _assignment_of(root: Path, notebook: Path) -> str:
+    try:
+        cells = read_cells(notebook)
+    except UnreadableNotebook as error:
+        raise OrderMattersError(f"{error}.") from error
+    owner = owner_of_answers(root, {cell.grade_id for cell in cells if cell.grade_id})
+    if owner is None:
+        raise OrderMattersError(f"{notebook} has no answer cell of any lesson. Say which lesson with --assignment.")
+    return owner
+
+
+def _require_cuda() -> None:
+    from autograder.examiner.judge import accelerator
+
+    accelerator("cuda")

@@ -1,0 +1,72 @@
+"""An assignment as grading needs it: its notebooks, its exercises, their points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.errors import OrderMattersError, UnknownAssignment
+from autograder.notebooks.fitting import grade_id, is_answer, is_test
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One lesson. `root` is the course folder, which holds `source/` and `release/`.
+
+    Attributes:
+        source: the instructor's notebook with the hidden tests.
+        release: the student's notebook.
+        exercises: id of each automatically graded exercise and its points, in order.
+        manual: grade ids and points of cells graded by hand.
+        answers: grade ids of all answer cells.
+    """
+
+    root: Path
+    name: str
+    source: NotebookNode
+    release: NotebookNode
+    exercises: dict[str, float]
+    manual: dict[str, float]
+    answers: tuple[str, ...]
+
+
+def assignment_names(root: Path) -> list[str]:
+    """The assignments of the course: folders of `source/` that hold a notebook of the same name."""
+    return sorted(path.parent.name for path in (root / "source").glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+def load_assignment(root: Path, name: str) -> Assignment:
+    """Read an assignment. Raises UnknownAssignment, or OrderMattersError when it was never built."""
+    known = assignment_names(root)
+    if name not in known:
+        raise UnknownAssignment(name, known)
+    released = root / "release" / name / f"{name}.ipynb"
+    if not released.exists():
+        raise OrderMattersError(f"{released} is missing. Build it with `python -m course build`.")
+    source = nbformat.read(root / "source" / name / f"{name}.ipynb", as_version=4)
+    release = nbformat.read(released, as_version=4)
+    tests = {grade_id(cell) or "": float(cell.metadata["nbgrader"]["points"]) for cell in source.cells if is_test(cell)}
+    manual = {
+        grade_id(cell) or "": float(cell.metadata["nbgrader"]["points"])
+        for cell in source.cells
+        if is_answer(cell) and cell.metadata["nbgrader"]["grade"]
+    }
+    return Assignment(
+        root=root,
+        name=name,
+        source=source,
+        release=release,
+        exercises={test.removeprefix("test-"): points for test, points in tests.items()},
+        manual=manual,
+        answers=tuple(grade_id(cell) or "" for cell in source.cells if is_answer(cell)),
+    )
+
+
+def owner_of_answers(root: Path, grade_ids: set[str]) -> str | None:
+    """The assignment that most of these answer cells belong to, or None."""
+    counts = {name: len(grade_ids & set(load_assignment(root, name).answers)) for name in assignment_names(root)}
+    best = max(counts, key=lambda name: counts[name], default=None)
+    return best if best and counts[best] else None

@@ -1,0 +1,135 @@
+"""nbgrader's own gradebook: the assignment's cells, the scores, the executed notebooks where formgrader looks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveAutoGrades, SaveCells
+from nbgrader.utils import parse_utc, setenv
+from sqlalchemy.exc import SAWarning
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.errors import OrderMattersError
+from autograder.grading.assignments import Assignment
+from autograder.results import SubmissionResult
+
+
+class ClassBook:
+    """The gradebook of one assignment. One writer at a time.
+
+    Args:
+        assignment: what is graded. Its course folder holds `nbgrader_config.py`, `autograded/` and the database.
+
+    Raises:
+        OrderMattersError: the gradebook holds submissions to an older release with other exercises.
+    """
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._config = _load_config(assignment.root)
+        self._directory = CourseDirectory(config=self._config)
+        self.db_url: str = self._directory.db_url
+        self._register()
+
+    def _resources(self, student: str) -> dict[str, Any]:
+        return {
+            "nbgrader": {
+                "student": student,
+                "assignment": self._assignment.name,
+                "notebook": self._assignment.name,
+                "db_url": self.db_url,
+            }
+        }
+
+    def _register(self) -> None:
+        """Make the assignment and its cells known, as `nbgrader generate_assignment` does."""
+        # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        with setenv(PATH=path), Gradebook(self.db_url, self._directory.course_id) as gradebook:
+            gradebook.update_or_create_assignment(self._assignment.name)
+        notebook = nbformat.from_dict(self._assignment.source)
+        try:
+            for preprocessor in (CheckCellMetadata, ComputeChecksums, SaveCells):
+                notebook, _ = preprocessor(config=self._config).preprocess(notebook, self._resources("."))
+        except RuntimeError as error:
+            name = self._assignment.name
+            raise OrderMattersError(
+                f"the gradebook {self.db_url} holds submissions to an older release of {name} ({error}). "
+                f"Keep a copy of it, then run `nbgrader db assignment remove {name} --force` and grade again."
+            ) from error
+
+    def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> None:
+        """Write one submission's scores and its executed notebook. Manual scores and comments stay.
+
+        Args:
+            notebook: the executed notebook as JSON; None for a rejected submission, which gets no points.
+            submitted: the file that was handed in; a `timestamp.txt` beside it says when (nbgrader's convention).
+        """
+        name, student = self._assignment.name, result.student
+        timestamp = _timestamp(submitted)
+        with _quiet(), Gradebook(self.db_url, self._directory.course_id) as gradebook:
+            gradebook.update_or_create_student(student)
+            fields = {"timestamp": timestamp} if timestamp else {}
+            gradebook.update_or_create_submission(name, student, **fields)
+            if notebook is None:
+                for grade in gradebook.find_submission_notebook(name, name, student).grades:
+                    grade.auto_score, grade.needs_manual_grade = 0, False
+                gradebook.db.commit()
+        place = self.autograded(student)
+        place.unlink(missing_ok=True)
+        if notebook is None:
+            return
+        executed = nbformat.reads(notebook, as_version=4)
+        for preprocessor in (SaveAutoGrades, AssignLatePenalties):
+            executed, _ = preprocessor(config=self._config).preprocess(executed, self._resources(student))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(notebook, encoding="utf-8")
+
+    def autograded(self, student: str) -> Path:
+        """Where formgrader looks for the student's executed notebook."""
+        return self._assignment.root / "autograded" / student / self._assignment.name / f"{self._assignment.name}.ipynb"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out a warning that nbgrader's own `add_submission` raises under SQLAlchemy 2.1; the rows are complete."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Object of type <Submitted.*not in session", category=SAWarning)
+        yield
+
+
+def _load_config(root: Path) -> Config:
+    config: Any = Config()
+    if (root / "nbgrader_config.py").exists():
+        config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+    config.CourseDirectory.root = str(root)
+    loaded: Config = config
+    return loaded
+
+
+def _timestamp(submitted: Path | None) -> datetime | None:
+    """When the submission was handed in, in UTC without zone, as nbgrader stores it; None when nothing says so."""
+    path = submitted.parent / "timestamp.txt" if submitted else None
+    if path is None or not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8", errors="replace").strip()
+    text = re.sub(r" ([+-]\d\d:?\d\d)$", r"\1", text)  # set apart, parse_utc takes +0800 for 800 seconds
+    try:
+        found: datetime = parse_utc(text)
+    except (ValueError, OverflowError):
+        logging.getLogger(__name__).warning("%s holds no date: %.40r", path, text)
+        return None
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found

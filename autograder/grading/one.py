@@ -1,0 +1,226 @@
+"""One submission to one result: read, fit, run, judge. Runs in a worker process; whatever is submitted, it returns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+from autograder.errors import UnreadableNotebook
+from autograder.examiner.client import ADDRESS_VARIABLE, KEY_VARIABLE
+from autograder.examiner.server import ExaminerDied, ExaminerProcess
+from autograder.grading import reasons
+from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
+from autograder.kernels.execution import Execution, Limits, execute
+from autograder.notebooks.fitting import fit, grade_id, is_test
+from autograder.notebooks.reading import SubmittedCell, read_cells
+from autograder.results import Language, Outcome, SubmissionResult, Text, Verdict
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a worker needs for one submission; plain data, so that it can travel."""
+
+    root: Path
+    assignment: str
+    student: str
+    notebook: Path | None
+    problem: Text | None
+    course_key: bytes = field(repr=False)
+    device: str
+    language: Language
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The result, and the executed notebook as JSON text (None when nothing was run)."""
+
+    result: SubmissionResult
+    notebook: str | None
+
+
+@cache
+def _assignment(root: Path, name: str) -> Assignment:
+    return load_assignment(root, name)
+
+
+@lru_cache(maxsize=1)
+def _examiner(course_key: bytes, device: str) -> ExaminerProcess:
+    """This worker's examiner: started for its first submission, replaced when it died."""
+    return ExaminerProcess(course_key, device)
+
+
+def warm_up(course_key: bytes, device: str) -> None:
+    """Start this worker's examiner before the first submission arrives."""
+    _examiner(course_key, device)
+
+
+def grade_submission(job: Job) -> Graded:
+    """Grade one submission. A bad one is a result with a reason, never an exception."""
+    started = time.monotonic()
+    assignment = _assignment(job.root, job.assignment)
+    if job.notebook is None:
+        assert job.problem is not None
+        return _rejected(job, assignment, job.problem, started)
+    try:
+        cells = read_cells(job.notebook)
+    except UnreadableNotebook as error:
+        text = reasons.UNREADABLE
+        why = Text(en=text.en.format(why=error), zh=text.zh.format(why=error))
+        return _rejected(job, assignment, why, started)
+    fitted = fit(cells, assignment.source, assignment.release)
+    if not fitted.found or _other_lesson(assignment, cells):
+        return _rejected(job, assignment, _wrong_notebook(assignment, cells), started)
+    verdicts, execution = _run(job, assignment, fitted.notebook, frozenset(fitted.missing))
+    _write_verdicts(fitted.notebook, verdicts, job.language)
+    stopped = reasons.stopped_reason(execution, fitted.notebook)
+    unjudged = [verdict for verdict in verdicts.values() if not verdict.judged]
+    reason = stopped
+    if reason is None and unjudged:
+        names = ", ".join(verdict.exercise for verdict in unjudged)
+        reason = Text(en=f"not judged: {names} ({unjudged[0].mistake})", zh=f"未评分：{names}（{unjudged[0].mistake}）")
+    result = SubmissionResult(
+        student=job.student,
+        outcome=Outcome.PARTLY_GRADED if unjudged or stopped else Outcome.GRADED,
+        reason=reason,
+        seconds=time.monotonic() - started,
+        exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
+    )
+    return Graded(result, nbformat.writes(fitted.notebook, indent=1))
+
+
+def _run(
+    job: Job, assignment: Assignment, notebook: NotebookNode, missing: frozenset[str]
+) -> tuple[dict[str, Verdict], Execution]:
+    """Execute the notebook with the examiner beside it; a verdict, or the reason for none, for every exercise."""
+    verdicts: dict[str, Verdict] = {}
+    examiner = _examiner(job.course_key, job.device)
+    try:
+        address, key = examiner.wait_until_ready()
+    except ExaminerDied:
+        _examiner.cache_clear()
+        examiner = _examiner(job.course_key, job.device)
+        address, key = examiner.wait_until_ready()
+    lost: list[str] = []
+
+    def before_cell(cell: NotebookNode) -> None:
+        if is_test(cell) and not lost:
+            try:
+                examiner.open(job.student, _exercise(cell))
+            except ExaminerDied:
+                lost.append(_exercise(cell))
+
+    def after_cell(cell: NotebookNode) -> None:
+        if not is_test(cell):
+            return
+        exercise = _exercise(cell)
+        points = assignment.exercises[exercise]
+        if lost:
+            verdicts[exercise] = reasons.examiner_died(exercise, points)
+            return
+        try:
+            closing = examiner.close()
+        except ExaminerDied:
+            lost.append(exercise)
+            verdicts[exercise] = reasons.examiner_died(exercise, points)
+            return
+        if closing.verdict is not None:
+            verdicts[exercise] = closing.verdict
+        elif closing.refusal is not None:
+            verdicts[exercise] = reasons.refused(exercise, points, closing.refusal)
+        elif closing.fault is not None:
+            verdicts[exercise] = reasons.examiner_failed(exercise, points, closing.fault)
+
+    execution = execute(
+        notebook,
+        environment={
+            ADDRESS_VARIABLE: address,
+            KEY_VARIABLE: key,
+            "NBGRADER_EXECUTION": "autograde",
+            "OMP_NUM_THREADS": "1",
+        },
+        limits=job.limits,
+        is_test=is_test,
+        before_cell=before_cell,
+        after_cell=after_cell,
+    )
+    if lost:
+        _examiner.cache_clear()
+        examiner.stop()
+    stopped = reasons.stopped_reason(execution, notebook)
+    for index, cell in enumerate(notebook.cells):
+        if not is_test(cell) or _exercise(cell) in verdicts:
+            continue
+        exercise = _exercise(cell)
+        points = assignment.exercises[exercise]
+        if index in execution.timed_out:
+            verdicts[exercise] = reasons.timed_out(exercise, points)
+        elif stopped is not None and execution.stopped_at is not None and index >= execution.stopped_at:
+            verdicts[exercise] = reasons.not_reached(exercise, points, stopped)
+        else:
+            verdicts[exercise] = reasons.no_record(exercise, points, cell, missing=exercise in missing)
+    return verdicts, execution
+
+
+def _exercise(test_cell: NotebookNode) -> str:
+    return (grade_id(test_cell) or "").removeprefix("test-")
+
+
+def _write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], language: Language) -> None:
+    """Put message and points into the test cells, in the form that nbgrader reads.
+
+    What the answer printed stays; lines on stderr are kept as ordinary output, for nbgrader takes any line on stderr
+    for a failed test.
+    """
+    for cell in notebook.cells:
+        if not is_test(cell):
+            continue
+        verdict = verdicts[_exercise(cell)]
+        kept = []
+        for output in cell.outputs:
+            if output.output_type == "stream":
+                output.name = "stdout"
+            if output.output_type == "stream" or output.output_type == "display_data":
+                kept.append(output)
+        lines = f"{verdict.score:g} / {verdict.max_score:g}  {verdict.message.in_language(language)}\n"
+        kept.append(new_output("stream", name="stdout", text=lines))
+        kept.append(new_output("execute_result", data={"text/plain": repr(verdict.score)}, execution_count=1))
+        cell.outputs = kept
+
+
+def _other_lesson(assignment: Assignment, cells: list[SubmittedCell]) -> str | None:
+    """The lesson whose answer cells are in this notebook, when it has none of this assignment's by their ids.
+
+    Such a notebook may still seem to fit: a quiz looks alike in every lesson.
+    """
+    named = {cell.grade_id for cell in cells if cell.grade_id}
+    return None if named & set(assignment.answers) else owner_of_answers(assignment.root, named)
+
+
+def _wrong_notebook(assignment: Assignment, cells: list[SubmittedCell]) -> Text:
+    other = _other_lesson(assignment, cells)
+    if other:
+        return Text(
+            en=f"This is the notebook of {other}, not of {assignment.name}.",
+            zh=f"这是 {other} 的笔记本，而不是 {assignment.name} 的。",
+        )
+    return Text(
+        en=f"None of the answer cells of {assignment.name} is in this notebook ({len(cells)} cells).",
+        zh=f"笔记本（{len(cells)} 个单元格）中没有 {assignment.name} 的任何作答单元格。",
+    )
+
+
+def _rejected(job: Job, assignment: Assignment, why: Text, started: float) -> Graded:
+    message = Text(en=f"Not graded. {why.en}", zh=f"未评分。{why.zh}")
+    verdicts = tuple(
+        reasons.without_verdict(exercise, points, "rejected", message, judged=False)
+        for exercise, points in assignment.exercises.items()
+    )
+    result = SubmissionResult(job.student, Outcome.REJECTED, why, time.monotonic() - started, verdicts)
+    return Graded(result, None)

@@ -1,0 +1,1 @@
+"""Running a notebook in a kernel of its own, with limits."""

@@ -1,0 +1,1 @@
+"""The answers, in torch, on CPU or GPU: one module a subject."""

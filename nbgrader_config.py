@@ -1,0 +1,25 @@
+"""nbgrader's configuration for this course: `nbgrader …` and formgrader, started in this folder, read it."""
+
+c = get_config()  # noqa: F821  (nbgrader provides it)
+
+c.CourseDirectory.course_id = "order-matters"
+
+# What a student sees where an answer belongs. It fails with an explanation instead of a bare NotImplementedError.
+c.ClearSolutions.code_stub = {
+    "python": '# YOUR CODE HERE: replace the next line.\nraise NotImplementedError("No answer in this cell yet.")',
+}
+
+from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
+from nbgrader.preprocessors import ClearSolutions  # noqa: E402
+
+from autograder.plugins.preprocessors import ClearAnswers, DropTags, OnlyPointsCount  # noqa: E402
+
+# `nbgrader generate_assignment`, and the course's build: a quiz gets no stub that raises.
+c.GenerateAssignment.preprocessors = [
+    ClearAnswers if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()
+]
+
+# Plain `nbgrader autograde`: submitted tags are dropped, and only the points that `grade` returned count.
+_execute, *_after = Autograde.autograde_preprocessors.default()
+c.Autograde.sanitize_preprocessors = [DropTags, *Autograde.sanitize_preprocessors.default()]
+c.Autograde.autograde_preprocessors = [_execute, OnlyPointsCount, *_after]

@@ -1,0 +1,138 @@
+"""The commands themselves: what they refuse, and how; `check`; `doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autograder.cli import main
+from tests.e2e.helpers import ROOT, course_folder, notebook_path, read, run
+from tests.sample_class import ASSIGNMENTS, sample_class
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("commands")]
+
+LESSON = ASSIGNMENTS[1]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course folder with one blank notebook handed in."""
+    root = course_folder(tmp_path_factory.mktemp("course") / "course", whole=True)
+    (root / "submitted").mkdir()
+    (root / "submitted" / "blank.ipynb").write_bytes(notebook_path(root, "release", LESSON).read_bytes())
+    (root / "empty").mkdir()
+    (root / "notes.txt").write_text("no notebook", encoding="utf-8")
+    (root / "half.ipynb").write_text('{"cells": [', encoding="utf-8")
+    (root / "strange.ipynb").write_text('{"cells": [], "nbformat": 4, "nbformat_minor": 5}', encoding="utf-8")
+    return root
+
+
+REFUSED = {
+    "unknown assignment": (("grade", "07-nothing"), "there is no assignment '07-nothing'", *ASSIGNMENTS),
+    "missing folder": (("grade", LESSON, "--submissions", "nowhere"), "no submissions in 'nowhere'"),
+    "empty folder": (("grade", LESSON, "--submissions", "empty"), "no submissions in 'empty'", "<student>.ipynb"),
+    "no folder": (("grade", LESSON, "--submissions", "notes.txt"), "no submissions in 'notes.txt'"),
+    "no workers": (("grade", LESSON, "--workers", "0"), "--workers is 0; it must be at least 1"),
+    "negative time": (("grade", LESSON, "--cell-timeout", "-1"), "is -1; it must be above 0"),
+    "no time": (("grade", LESSON, "--total-timeout", "0"), "is 0; it must be above 0"),
+    "time that is none": (("grade", LESSON, "--test-timeout", "nan"), "is nan; it must be above 0"),
+    "no course": (("grade", LESSON, "--course", "empty"), "is no course folder", "--course FOLDER"),
+    "missing notebook": (("check", "nowhere.ipynb"), "'nowhere.ipynb'"),
+    "unreadable notebook": (("check", "half.ipynb"), "half.ipynb is not JSON"),
+    "foreign notebook": (("check", "strange.ipynb"), "no answer cell of any lesson", "--assignment"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_options_are_refused(
+    case: str, course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2 and one line on stderr that names what was given and the remedy; nothing is written."""
+    arguments, *named = REFUSED[case]
+    monkeypatch.chdir(course)
+    assert main(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    for part in named:
+        assert part in printed.err
+    assert not (course / "gradebook.db").exists()
+    assert not (course / "feedback").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("grade",), "assignment"),
+        (("grade", LESSON, "--workers", "many"), "--workers: invalid int value: 'many'"),
+        (("grade", LESSON, "--language", "fr"), "--language: invalid choice: 'fr'"),
+        (("grade", LESSON, "--device", "abacus"), "--device: invalid choice: 'abacus'"),
+        (("remark", LESSON), "invalid choice: 'remark'"),
+        ((), "COMMAND"),
+    ],
+)
+def test_wrong_usage_is_refused(
+    arguments: tuple[str, ...], named: str, course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2; the last line on stderr says which argument is wrong."""
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert stopped.value.code == 2
+    assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_refusal_through_the_shell(course: Path) -> None:
+    """The installed command: status 2, one line, no traceback."""
+    done = run("autograder", "grade", "07-nothing", cwd=course)
+    assert done.status == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_check_accepts_right_work(assignment: str, course: Path) -> None:
+    """`autograder check` on a whole lesson, right answers in place: status 0 and full points; nothing is written."""
+    student = sample_class(assignment)["student-02"]
+    release = read(notebook_path(course, "release", assignment))
+    notebook = course / f"{assignment} mine.ipynb"
+    notebook.write_bytes(student.form(student.notebook(release)))
+    before = sorted(course.rglob("*"))
+    done = run("autograder", "check", notebook, cwd=course)
+    assert done.status == 0, done.stdout + done.stderr
+    points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in release.cells)
+    assert f"{assignment}: {points:g} / {points:g}, graded" in done.stdout
+    assert sorted(course.rglob("*")) == before
+
+
+def test_doctor_finds_this_machine_well(course: Path) -> None:
+    """`autograder doctor`: status 0, and a line for Python, the packages, the course and a kernel that runs."""
+    done = run("autograder", "doctor", cwd=course)
+    assert done.status == 0, done.stdout + done.stderr
+    for what in (
+        "Python: ",
+        "torch: ",
+        "nbgrader: ",
+        f"course: {', '.join(ASSIGNMENTS)}",
+        "kernel: starts, runs a cell",
+    ):
+        assert f"ok  {what}" in done.stdout
+
+
+def test_doctor_says_how_to_mend(course: Path) -> None:
+    """In a folder that is no course: status 1, and the remedy under the finding."""
+    done = run("autograder", "doctor", cwd=course / "empty")
+    assert done.status == 1
+    assert "no  course: no source/ in" in done.stdout
+    assert "pass --course FOLDER" in done.stdout
+
+
+def test_sample_class_is_written_by_a_command(course: Path, tmp_path: Path) -> None:
+    """`python -m tests.sample_class ASSIGNMENT FOLDER`, as the Makefile calls it, writes nbgrader's layout."""
+    folder = tmp_path / "handed in"
+    done = run("python", "-m", "tests.sample_class", LESSON, folder, "--course", course, cwd=ROOT)
+    assert done.status == 0, done.stderr
+    written = sorted(folder.rglob("*.ipynb"))
+    assert written == [folder / name / LESSON / f"{LESSON}.ipynb" for name in sample_class(LESSON)]

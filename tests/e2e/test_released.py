@@ -1,0 +1,229 @@
+"""The released notebooks as a student meets them: nothing given away, no unexplained stop, no installation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+from packaging.requirements import Requirement
+
+from autograder.exercises import EXERCISES
+from tests.e2e.helpers import ROOT, notebook_path, read, run, write
+from tests.sample_class import ASSIGNMENTS, sample_class
+
+NEEDED = ("torch", "numpy", "matplotlib", "ipykernel")
+EDITIONS = [
+    pytest.param(edition, assignment, id=f"{edition}-{assignment[:2]}")
+    for edition in ("release", "release/zh")
+    for assignment in ASSIGNMENTS
+    if notebook_path(ROOT, edition, assignment).exists()
+]
+
+
+def _code(notebook: NotebookNode) -> dict[str, str]:
+    return {cell["id"]: cell.source for cell in notebook.cells if cell.cell_type == "code"}
+
+
+@pytest.mark.parametrize(("edition", "assignment"), EDITIONS)
+def test_release_gives_nothing_away(edition: str, assignment: str) -> None:
+    """No solution, no hidden test, no word of the grader, no quiz answer, no output."""
+    released = read(notebook_path(ROOT, edition, assignment))
+    source = read(notebook_path(ROOT, "source", assignment))
+    text = json.dumps(released)
+    for secret in ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "autograder", "grade("):
+        assert secret not in text, secret
+    given = "\n".join(_code(released).values())
+    hidden = [
+        line.strip()
+        for cell in source.cells
+        for part in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", cell.source, flags=re.DOTALL)
+        for line in part.splitlines()
+        if len(line.strip()) > 35
+    ]
+    assert len(hidden) > 4
+    for line in hidden:
+        assert line not in given
+    assert all(not cell.get("outputs") for cell in released.cells)
+    quiz = next(
+        name for name, exercise in EXERCISES.items() if exercise.lesson == assignment and "q1" in exercise.functions
+    )
+    assert set(re.findall(r'= "(.*?)"', _code(released)[quiz])) == {"?"}
+
+
+@pytest.mark.parametrize(("edition", "assignment"), EDITIONS)
+def test_editions_share_their_code(edition: str, assignment: str) -> None:
+    """Every edition has the same code cells, names and marks, so that work in either is graded alike."""
+    english, other = (read(notebook_path(ROOT, folder, assignment)) for folder in ("release", edition))
+    assert _code(other) == _code(english)
+    for one, two in zip(english.cells, other.cells, strict=True):
+        assert (one["id"], one.cell_type, one.metadata) == (two["id"], two.cell_type, two.metadata)
+
+
+def _importable() -> list[str]:
+    """Top-level modules of the packages that a student needs and of everything these require."""
+    wanted, found = list(NEEDED), set[str]()
+    while wanted:
+        name = wanted.pop()
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key in found:
+            continue
+        try:
+            requirements = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # for another platform or Python
+        found.add(key)
+        for line in requirements:
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                wanted.append(requirement.name)
+    modules = importlib.metadata.packages_distributions()
+    return sorted(
+        module
+        for module, owners in modules.items()
+        if any(re.sub(r"[-_.]+", "-", owner).lower() in found for owner in owners)
+    )
+
+
+BLOCKER = """
+import sys
+
+ALLOWED = {allowed!r}
+
+
+class OnlyWhatStudentsHave:
+    # Finds nothing that a student has not installed.
+
+    def __init__(self, finder):
+        self._finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self._finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in ALLOWED or top in sys.stdlib_module_names or top.startswith("_sysconfigdata"):
+            return self._finder.find_spec(name, path, target)
+        return None
+
+
+sys.meta_path[:] = [OnlyWhatStudentsHave(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Variables for a kernel in which only torch, numpy, matplotlib, ipykernel and their requirements exist."""
+    folder = tmp_path_factory.mktemp("bare")
+    allowed = _importable()
+    assert {"torch", "numpy", "matplotlib", "ipykernel", "IPython"} <= set(allowed)
+    assert not {"autograder", "course", "nbgrader", "jupytext", "ipywidgets", "tests"} & set(allowed)
+    (folder / "sitecustomize.py").write_text(BLOCKER.format(allowed=set(allowed)), encoding="utf-8")
+    return {
+        "PYTHONPATH": str(folder),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+RUNNER = """
+import json
+import os
+import sys
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+
+path, environment = sys.argv[1], json.loads(sys.argv[2])
+notebook = nbformat.read(path, as_version=4)
+manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+client = NotebookClient(notebook, km=manager, allow_errors=True, timeout=300, startup_timeout=120)
+client.execute(cwd=os.getcwd(), env={**os.environ, **environment})
+nbformat.write(notebook, path)
+"""
+
+
+def _run(notebook: NotebookNode, environment: Mapping[str, str], folder: Path) -> dict[str, list[NotebookNode]]:
+    """Run all cells in a fresh kernel of this interpreter, an error or not; each code cell's outputs."""
+    path = write(notebook, folder / "lesson.ipynb")
+    done = run("python", "-c", RUNNER, path, json.dumps(environment), cwd=folder)
+    assert done.status == 0, done.stderr
+    return {cell["id"]: cell.outputs for cell in read(path).cells if cell.cell_type == "code"}
+
+
+def _errors(outputs: list[NotebookNode]) -> list[str]:
+    return [f"{output.ename}: {output.evalue}" for output in outputs if output.output_type == "error"]
+
+
+def _printed(outputs: list[NotebookNode]) -> str:
+    return "".join(output.text for output in outputs if output.output_type == "stream")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("released-untouched")
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_untouched_release_stops_with_an_explanation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
+    """ "Run all" before the first answer: everything runs up to the first exercise, whose check says what to do."""
+    notebook = read(notebook_path(ROOT, "release", assignment))
+    first_test = next(cell["id"] for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade"))
+    ids = [cell["id"] for cell in notebook.cells]
+    notebook.cells = notebook.cells[: ids.index(first_test) + 1]  # "Run all" stops there
+    outputs = _run(notebook, bare, tmp_path)
+    assert next(name for name, found in outputs.items() if _errors(found)) == first_test
+    (error,) = _errors(outputs[first_test])
+    assert error.startswith("CheckFailed: ")
+    assert "no answer yet. Write it in the cell above" in error
+    shown = next(output for output in outputs[first_test] if output.output_type == "error").traceback
+    assert len(shown) == 1, "the explanation stands alone, without a traceback"
+
+
+MEASURE = """
+import importlib
+import time
+
+blocked = []
+for name in ("autograder", "course", "nbgrader", "jupytext", "nbformat"):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        blocked.append(name)
+print("blocked", *blocked)
+print("seconds", time.process_time())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "assignment", [pytest.param(name, marks=pytest.mark.xdist_group(f"released-{name}")) for name in ASSIGNMENTS]
+)
+def test_answered_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
+    """With answers in place all cells run, every check passes, nothing of ours is imported, in a minute on two cores.
+
+    The minute is the kernel's own processor time: the time on the wall depends on what else the machine does.
+    """
+    notebook = sample_class(assignment)["student-01"].notebook(read(notebook_path(ROOT, "release", assignment)))
+    notebook.cells.append(new_code_cell(dedent(MEASURE), id="measure"))
+    outputs = _run(notebook, bare, tmp_path)
+    for name, found in outputs.items():
+        assert _errors(found) == [], name
+    measured = _printed(outputs.pop("measure"))
+    assert "blocked autograder course nbgrader jupytext nbformat\n" in measured
+    assert float(measured.rpartition("seconds ")[2]) < 60
+    exercises = [name for name, exercise in EXERCISES.items() if exercise.lesson == assignment]
+    for exercise in exercises:
+        assert f"{exercise}: the visible checks pass." in _printed(outputs[f"test-{exercise}"])
+    figures = [
+        output
+        for found in outputs.values()
+        for output in found
+        if output.output_type == "display_data" and "image/png" in output.data
+    ]
+    assert len(figures) > 3

@@ -1,0 +1,161 @@
+"""A class: one fault does not stop the others, one writer sees every result, and the course key is made once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.errors import OrderMattersError
+from autograder.grading import classroom
+from autograder.grading.assignments import Assignment, load_assignment
+from autograder.grading.classroom import KEY_FILE, course_key, grade_class
+from autograder.grading.one import Graded, Job
+from autograder.grading.submissions import Submission
+from autograder.kernels.execution import Limits
+from autograder.results import Outcome, SubmissionResult, Text, Verdict
+from tests.conftest import TINY
+
+
+@pytest.fixture
+def assignment(tiny_course: Path) -> Assignment:
+    return load_assignment(tiny_course, TINY)
+
+
+def graded(job: Job) -> Graded:
+    verdict = Verdict("pair-frequencies", 2.0, 2.0, None, Text("said", "说"), ())
+    return Graded(SubmissionResult(job.student, Outcome.GRADED, None, 0.1, (verdict,)), "{}")
+
+
+class Class:
+    """`grade_class` over threads, with `work` in place of grading one submission."""
+
+    def __init__(self, assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.assignment, self.monkeypatch = assignment, monkeypatch
+        self.jobs: list[Job] = []
+        self.finished: list[tuple[str, Graded, threading.Thread]] = []
+
+    def run(self, students: list[str], work: Callable[[Job], Graded], executor: Executor) -> list[SubmissionResult]:
+        def noted(job: Job) -> Graded:
+            self.jobs.append(job)
+            return work(job)
+
+        self.monkeypatch.setattr(classroom, "grade_submission", noted)
+        with executor:
+            return grade_class(
+                self.assignment,
+                [Submission(student, Path(f"{student}.ipynb")) for student in students],
+                executor=executor,
+                key=b"key",
+                device="cpu",
+                language="zh",
+                limits=Limits(cell_timeout_s=7.0),
+                finished=lambda submission, one: self.finished.append(
+                    (submission.student, one, threading.current_thread())
+                ),
+            )
+
+
+@pytest.fixture
+def class_(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> Class:
+    return Class(assignment, monkeypatch)
+
+
+def test_every_submission_is_graded_and_the_results_are_sorted(class_: Class) -> None:
+    """Whatever the order in which they end; `finished` is called for each, in the caller's thread."""
+    students = ["zoe", "ada", "emmy", "kurt"]
+    results = class_.run(students, graded, ThreadPoolExecutor(3))
+    assert [result.student for result in results] == sorted(students)
+    assert sorted(student for student, _, _ in class_.finished) == sorted(students)
+    assert {thread for _, _, thread in class_.finished} == {threading.current_thread()}
+
+
+def test_a_job_holds_what_the_command_said(class_: Class) -> None:
+    """Key, device, language, limits and course travel to the worker."""
+    class_.run(["ada"], graded, ThreadPoolExecutor(1))
+    (job,) = class_.jobs
+    assert (job.course_key, job.device, job.language, job.limits.cell_timeout_s) == (b"key", "cpu", "zh", 7.0)
+    assert (job.root, job.assignment, job.notebook) == (class_.assignment.root, TINY, Path("ada.ipynb"))
+
+
+def test_a_fault_in_one_submission_does_not_stop_the_others(class_: Class, caplog: pytest.LogCaptureFixture) -> None:
+    """It is shown as the grader's fault, with the error, in both languages, and logged with its traceback."""
+
+    def work(job: Job) -> Graded:
+        if job.student == "emmy":
+            raise RuntimeError("a fault of ours")
+        return graded(job)
+
+    with caplog.at_level(logging.ERROR):
+        results = class_.run(["ada", "emmy", "zoe"], work, ThreadPoolExecutor(2))
+    assert [result.outcome for result in results] == [Outcome.GRADED, Outcome.REJECTED, Outcome.GRADED]
+    emmy = results[1]
+    assert emmy.reason is not None
+    assert "RuntimeError: a fault of ours" in emmy.reason.en
+    assert "RuntimeError: a fault of ours" in emmy.reason.zh
+    assert [(verdict.exercise, verdict.score, verdict.judged) for verdict in emmy.exercises] == [
+        ("pair-frequencies", 0.0, False),
+        ("causal-mask", 0.0, False),
+    ]
+    assert "emmy" in {student for student, _, _ in class_.finished}
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+class BrokenPool(Executor):
+    """Every job ends as it does when a worker process was killed."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(BrokenProcessPool("a worker was killed"))
+        return future
+
+
+def test_a_broken_pool_is_not_taken_for_a_students_fault(class_: Class) -> None:
+    """Nobody gets 0 points because the machine killed a worker."""
+    with pytest.raises(BrokenProcessPool):
+        class_.run(["ada"], graded, BrokenPool())
+    assert class_.finished == []
+
+
+def test_the_course_key_is_made_once_and_stays(tmp_path: Path) -> None:
+    """32 random bytes; the second call, and the second course, do not change the first."""
+    first = course_key(tmp_path)
+    assert len(first) == 32
+    assert course_key(tmp_path) == first
+    other = tmp_path / "other"
+    other.mkdir()
+    assert course_key(other) != first
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_the_course_key_is_private(tmp_path: Path) -> None:
+    """Whoever reads it can compute every student's cases: its owner alone may."""
+    course_key(tmp_path)
+    assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
+
+
+def test_an_empty_key_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would make every student's cases guessable; the error says what to do."""
+    monkeypatch.setattr(classroom, "KEY_TIMEOUT_S", 0.0)
+    (tmp_path / KEY_FILE).touch()
+    with pytest.raises(OrderMattersError, match="Delete it"):
+        course_key(tmp_path)
+
+
+def test_two_graders_at_once_agree_on_one_key(tmp_path: Path) -> None:
+    """Started at the same moment, none overwrites the other's, and none reads half a key."""
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with ThreadPoolExecutor(8) as pool:
+            keys = set(pool.map(lambda _, folder=folder: course_key(folder), range(8)))
+        assert len(keys) == 1
+        assert len(keys.pop()) == 32

@@ -1,0 +1,267 @@
+"""One submission to one result, with real kernel and examiner: whatever is handed in, a result with its reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from autograder.grading import one
+from autograder.grading.one import Graded, Job, grade_submission
+from autograder.kernels.execution import Limits
+from autograder.results import Outcome, Text, Verdict
+from tests.conftest import TINY, Answer
+
+KEY = b"a course key for tests"
+LIMITS = Limits(cell_timeout_s=30.0, test_timeout_s=3.0, patience_after_timeout_s=1.0, answer_interrupt_s=2.0)
+
+slow = [pytest.mark.slow, pytest.mark.xdist_group("one")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_examiner_is_left() -> Iterator[None]:
+    yield
+    if one._examiner.cache_info().currsize:
+        one._examiner(KEY, "cpu").stop()
+        one._examiner.cache_clear()
+
+
+@pytest.fixture
+def grade(tiny_course: Path, tmp_path: Path) -> Callable[..., Graded]:
+    """Grades a notebook, or the bytes of a file, as handed in by a student."""
+
+    def run(submitted: NotebookNode | bytes, student: str = "ada", language: str = "en") -> Graded:
+        path = tmp_path / f"{student}.ipynb"
+        path.write_bytes(submitted if isinstance(submitted, bytes) else json.dumps(submitted).encode())
+        return grade_submission(job(tiny_course, path, student=student, language=language))
+
+    return run
+
+
+def job(root: Path, notebook: Path | None, **changes: object) -> Job:
+    options: dict[str, object] = {
+        "assignment": TINY,
+        "student": "ada",
+        "problem": None,
+        "course_key": KEY,
+        "device": "cpu",
+        "language": "en",
+        "limits": LIMITS,
+        **changes,
+    }
+    return Job(root=root, notebook=notebook, **options)  # type: ignore[arg-type]
+
+
+def verdict_of(graded: Graded, exercise: str) -> Verdict:
+    (found,) = [verdict for verdict in graded.result.exercises if verdict.exercise == exercise]
+    return found
+
+
+def cell_of(graded: Graded, name: str) -> NotebookNode:
+    assert graded.notebook is not None
+    (found,) = [cell for cell in nbformat.reads(graded.notebook, as_version=4).cells if cell["id"] == name]
+    return found
+
+
+def shown(graded: Graded, name: str) -> str:
+    return "".join(output.text for output in cell_of(graded, name).outputs if output.output_type == "stream")
+
+
+def test_a_job_does_not_show_the_course_key(tiny_course: Path) -> None:
+    """Jobs are logged and shown in errors of executors."""
+    assert "course key" not in repr(job(tiny_course, None))
+
+
+REJECTED = {
+    "empty": (b"", "is empty"),
+    "no JSON": (b"print(1)", "is not JSON"),
+    "no cells": (b"{}", "no list of cells"),
+    "a notebook of nothing": (b'{"cells": []}', f"None of the answer cells of {TINY}"),
+    "another notebook": (b'{"cells": [{"cell_type": "code", "source": "x = 1"}]}', "(1 cells)"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), REJECTED.values(), ids=REJECTED)
+def test_what_cannot_be_graded_is_rejected_with_its_reason(
+    grade: Callable[..., Graded], data: bytes, said: str
+) -> None:
+    """No points in any exercise, no notebook to show, and why, without starting a kernel."""
+    graded = grade(data)
+    assert (graded.result.outcome, graded.notebook) == (Outcome.REJECTED, None)
+    assert graded.result.reason is not None
+    assert said in graded.result.reason.en
+    assert (graded.result.score, graded.result.max_score) == (0.0, 3.0)
+    assert [verdict.judged for verdict in graded.result.exercises] == [False, False]
+
+
+def test_a_submission_without_a_notebook_is_rejected_with_its_problem(tiny_course: Path) -> None:
+    """The reason that `find_submissions` gave is the reason that is shown."""
+    problem = Text("There is no notebook in ada/.", "ada/ 中没有笔记本。")
+    result = grade_submission(job(tiny_course, None, problem=problem)).result
+    assert (result.outcome, result.reason) == (Outcome.REJECTED, problem)
+
+
+def test_the_notebook_of_another_lesson_is_named(
+    tiny_course: Path, answered: Answer, grade: Callable[..., Graded]
+) -> None:
+    """A student who handed in the wrong lesson learns which one it was."""
+    other = tiny_course / "source" / "02-other"
+    other.mkdir()
+    text = (tiny_course / "source" / TINY / f"{TINY}.ipynb").read_text(encoding="utf-8")
+    for name in ("pair-frequencies", "causal-mask", "reflection", "title", "imports", "draw-dots", "exercise"):
+        text = text.replace(name, f"other-{name}")
+    (other / "02-other.ipynb").write_text(text, encoding="utf-8")
+    release = tiny_course / "release" / "02-other"
+    release.mkdir()
+    (release / "02-other.ipynb").write_text(text, encoding="utf-8")
+    submitted = nbformat.reads(text, as_version=4)
+    submitted.cells = [cell for cell in submitted.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    for cell in submitted.cells:
+        cell.source = "# nothing of it"
+    result = grade(submitted).result
+    assert result.reason is not None
+    assert result.reason.en == f"This is the notebook of 02-other, not of {TINY}."
+
+
+class TestWithAKernel:
+    """Everything below runs notebooks."""
+
+    pytestmark = slow
+
+    def test_a_right_submission(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Full marks; points and message stand in the test cells in the form that nbgrader reads."""
+        graded = grade(answered())
+        assert (graded.result.outcome, graded.result.reason) == (Outcome.GRADED, None)
+        assert (graded.result.score, graded.result.max_score) == (3.0, 3.0)
+        outputs = cell_of(graded, "test-pair-frequencies").outputs
+        assert shown(graded, "test-pair-frequencies") == (
+            "pair-frequencies: the visible checks pass.\n2 / 2  All right.\n"
+        )
+        assert outputs[-1].data["text/plain"] == "2.0"
+        (figure,) = [o for o in cell_of(graded, "draw-dots").outputs if o.output_type == "display_data"]
+        assert figure.metadata["image/png"]["alt"] == "3 dots, each lower than the one before."
+
+    def test_a_regrade_gives_the_same_verdicts(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Cases repeat for the same student."""
+        wrong = answered(pair_frequencies="def pair_frequencies(d_model, base=1e4):\n    return torch.zeros(d_model)")
+        first, second = (grade(wrong).result.exercises for _ in range(2))
+        assert first == second
+
+    def test_an_untouched_notebook_says_that_nothing_is_answered(
+        self, grade: Callable[..., Graded], answered: Answer
+    ) -> None:
+        """Graded, 0 points, and each exercise is unanswered: no error that the student has to guess at."""
+        graded = grade(answered(pair_frequencies=None, causal_mask=None))
+        assert graded.result.outcome is Outcome.GRADED
+        assert [verdict.mistake for verdict in graded.result.exercises] == ["unanswered", "unanswered"]
+        assert "no answer yet" in shown(graded, "test-causal-mask")
+
+    def test_one_broken_answer_leaves_the_other(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """A syntax error in one cell costs that exercise only, and says that its name is not defined."""
+        graded = grade(answered(pair_frequencies="def pair_frequencies(d_model:\n    return"))
+        assert graded.result.score == 1.0
+        verdict = verdict_of(graded, "pair-frequencies")
+        assert verdict.mistake == "not-defined"
+        assert "pair_frequencies" in verdict.message.en
+
+    def test_a_missing_answer_is_unanswered(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """The stub stands in for the deleted cell."""
+        submitted = answered()
+        submitted.cells = [cell for cell in submitted.cells if cell["id"] != "causal-mask"]
+        verdict = verdict_of(grade(submitted), "causal-mask")
+        assert (verdict.score, verdict.mistake) == (0.0, "unanswered")
+
+    def test_warnings_and_prints_cost_nothing(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """nbgrader would give 0 for a line on stderr; here it is ordinary output, and the points stay."""
+        noisy = (
+            "import sys, warnings\n"
+            "def causal_mask(length, device=None):\n"
+            "    warnings.warn('slow'); print('on stderr', file=sys.stderr); print('100')\n"
+            "    return torch.ones(length, length, dtype=torch.bool, device=device).tril()"
+        )
+        graded = grade(answered(causal_mask=noisy))
+        assert graded.result.score == 3.0
+        assert {o.name for o in cell_of(graded, "test-causal-mask").outputs if o.output_type == "stream"} == {"stdout"}
+
+    def test_an_endless_answer(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Partly graded, with the reason; the other exercise keeps its points."""
+        endless = "def pair_frequencies(d_model, base=1e4):\n    import time\n    while True: time.sleep(1)"
+        graded = grade(answered(pair_frequencies=endless))
+        assert graded.result.outcome is Outcome.PARTLY_GRADED
+        verdict = verdict_of(graded, "pair-frequencies")
+        assert (verdict.mistake, verdict.judged) == ("timed-out", False)
+        assert verdict_of(graded, "causal-mask").score == 1.0
+        assert graded.result.reason is not None
+        assert "pair-frequencies" in graded.result.reason.en
+
+    def test_a_killed_kernel_keeps_what_was_judged(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """The first exercise keeps its verdict; the second was not reached, and both reason and cell say why."""
+        graded = grade(answered(causal_mask="import os\nos._exit(0)"))
+        assert graded.result.outcome is Outcome.PARTLY_GRADED
+        assert graded.result.score == 2.0
+        assert verdict_of(graded, "causal-mask").mistake == "not-reached"
+        assert graded.result.reason is not None
+        assert "causal-mask" in graded.result.reason.en
+        assert "not judged" in shown(graded, "test-causal-mask").lower()
+
+    def test_points_cannot_be_written_by_the_student(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Outputs, a replaced `grade`, a replaced client: what counts is the examiner's record."""
+        forged = (
+            "import autograder.examiner, autograder.examiner.client\n"
+            "autograder.examiner.grade = lambda *_: 100.0\n"
+            "autograder.examiner.client.ask_examiner = lambda *_: None\n"
+            "def causal_mask(length, device=None): return 1"
+        )
+        graded = grade(answered(causal_mask=forged))
+        verdict = verdict_of(graded, "causal-mask")
+        assert (verdict.score, verdict.mistake) == (0.0, "no-examination")
+        assert cell_of(graded, "test-causal-mask").outputs[-1].data["text/plain"] == "0.0"
+
+    def test_a_second_examination_changes_nothing(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """An answer that examines another function inside its own examination gets a verdict on itself."""
+        cheat = (
+            "def causal_mask(length, device=None):\n"
+            "    from autograder.examiner import grade\n"
+            "    try:\n"
+            "        grade('causal-mask', lambda n, device=None: torch.ones(n, n, dtype=torch.bool).tril())\n"
+            "    except Exception: pass\n"
+            "    return torch.ones(length, length, dtype=torch.bool)"
+        )
+        graded = grade(answered(causal_mask=cheat))
+        assert verdict_of(graded, "causal-mask").score < 1.0
+
+    def test_text_that_utf8_cannot_hold_is_graded(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Half a surrogate pair in the code and in an error: a result whose texts can be written."""
+        odd = "def causal_mask(length, device=None):\n    raise ValueError('\\ud83d')"
+        submitted = answered(causal_mask=odd)
+        submitted.cells[0].source += "\ud83d"
+        graded = grade(submitted)
+        assert graded.result.outcome is Outcome.GRADED
+        assert graded.notebook is not None
+        graded.notebook.encode("utf-8")
+        verdict_of(graded, "causal-mask").message.en.encode("utf-8")
+
+    def test_messages_are_in_the_language_asked_for(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """What the notebook shows is Chinese; the result holds both languages."""
+        graded = grade(answered(), language="zh")
+        assert shown(graded, "test-causal-mask").endswith("1 / 1  全部正确。\n")
+        assert verdict_of(graded, "causal-mask").message.en == "All right."
+
+    def test_an_examiner_that_is_killed_is_replaced(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """The submission at hand is partly graded, with the reason; the next one is graded in full."""
+        pid = one._examiner(KEY, "cpu")._process.pid
+        assert pid is not None
+        grade(answered())  # it is ready
+        os.kill(pid, signal.SIGKILL)
+        one._examiner(KEY, "cpu")._process.join()
+        broken = grade(answered()).result
+        assert broken.outcome is Outcome.PARTLY_GRADED
+        assert {verdict.mistake for verdict in broken.exercises} == {"examiner-died"}
+        whole = grade(answered()).result
+        assert (whole.outcome, whole.score) == (Outcome.GRADED, 3.0)
