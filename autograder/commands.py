@@ -93,7 +93,6 @@ def run_grade(options: argparse.Namespace) -> int:
             TextColumn("{task.description}"),
             console=Console(stderr=True),
         ) as progress,
-        local_workers(workers, key, options.device) as executor,
     ):
         bar = progress.add_task("", total=len(submissions))
         troubled = 0
@@ -111,7 +110,8 @@ def run_grade(options: argparse.Namespace) -> int:
         results = grade_class(
             assignment,
             submissions,
-            executor=executor,
+            workers=lambda count: local_workers(count, key, options.device),
+            count=workers,
             key=key,
             device=options.device,
             language=language,

@@ -71,7 +71,10 @@ def build_notebook(course: Course, toolbox: Toolbox, lesson: Path, *, chinese: b
         if cell.metadata["name"] == BADGES:
             cell.source = _badges(course, lesson.stem, chinese=chinese)
         elif cell.metadata["name"] == TOOLS:
-            cell.source = f"{TOOLS_HEADER}\n{inline(toolbox, code)}"
+            try:
+                cell.source = f"{TOOLS_HEADER}\n{inline(toolbox, code)}"
+            except ValueError as error:
+                raise LessonError(f"{lesson}: {error}") from error
             cell.metadata.update(
                 cellView="form",
                 jupyter={"source_hidden": True},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -280,3 +282,23 @@ def submit(tmp_path: Path) -> Callable[[NotebookNode, str], Path]:
         return path
 
     return write
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadgroup`: the tests of one file and one lesson share a worker, hence a fixture graded once.
+
+    pytest-xdist 3.8 marks groups in the test's id, which pytest 9.2 no longer lets it change: `xdist_group` is
+    silently without effect there. The groups are the ones that the marks ask for.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFileAndLesson(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            lesson = re.search(r"[\[-](\d\d)-", test)
+            return f"{file}@{lesson.group(1)}" if lesson else file
+
+    return ByFileAndLesson(config, log)

@@ -49,7 +49,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
     },
     "autograder.report": {
         "ours": {"autograder.results", "autograder.notebooks", "autograder.grading"},
-        "others": {"jinja2", "markupsafe", "nbformat", "rich"},
+        "others": {"jinja2", "nbformat", "rich"},
     },
     "autograder.plugins": {
         "ours": {"autograder.results", "autograder.notebooks", "autograder.grading"},

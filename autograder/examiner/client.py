@@ -9,11 +9,12 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Client
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.examiner import protocol
 
@@ -35,6 +36,8 @@ def _prepared(value: Any, device: str) -> Any:
         return lambda x: torch.einsum("ij,bjd->bid", weights.to(x.dtype), x)
     if isinstance(value, torch.Tensor):
         return value.clone().to(device)
+    if isinstance(value, dict):
+        return {name: _prepared(part, device) for name, part in value.items()}
     return value
 
 
@@ -42,17 +45,129 @@ def observe(question: dict[str, Any], answers: Sequence[Any]) -> dict[str, Any]:
     """Put one question to the student's answers: the value and the arguments after the call, or the error."""
     answer = answers[question["answer"]]
     if question["read"]:
-        return {"returned": answer, "args_after": ()}
+        return {"returned": answer, "args_after": (), "operators": ()}
     device = question["device"]
     args = [_prepared(value, device) for value in question["args"]]
     kwargs = {name: _prepared(value, device) for name, value in question["kwargs"].items()}
+    seen = Operators(question["operators"])
     try:
-        value = answer(*args, **kwargs)
+        with seen, _same_random_numbers(bool(question["steps"])):
+            if question["track"]:
+                args = [_tracked(value) for value in args]
+            value = answer(*args, **kwargs)
+            if question["steps"]:
+                value, args = _follow(value, question["steps"], device, args)
     except (Exception, SystemExit) as error:
         names = tuple(kind.__name__ for kind in type(error).__mro__ if issubclass(kind, BaseException))
         return {"raised": names, "message": _message(error)}
     after = tuple(value if isinstance(value, torch.Tensor) else None for value in args)
-    return {"returned": value, "args_after": after}
+    return {"returned": value, "args_after": after, "operators": tuple(sorted(seen.found))}
+
+
+@contextlib.contextmanager
+def _same_random_numbers(wanted: bool) -> Iterator[None]:
+    """Inside, torch's generator starts from one fixed seed, so that a regrade finds the same first weights."""
+    if not wanted:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves this class untyped
+    """Notes which of the `watched` low-level operators run in its `with` block, under whatever name."""
+
+    def __init__(self, watched: Sequence[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.watched = frozenset(watched)
+        self.found: set[str] = set()
+
+    def __enter__(self) -> Any:
+        return super().__enter__() if self.watched else self  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        if self.watched:
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.name().split(".")[0]
+        if name in self.watched:
+            self.found.add(name)
+        return func(*args, **(kwargs or {}))
+
+
+def _follow(module: Any, steps: Sequence[dict[str, Any]], device: str, inputs: list[Any]) -> tuple[Any, list[Any]]:
+    """Do the steps with a constructed module: what the last one observes, the arguments of the last forward call.
+
+    A function's result can stand in the module's place, with `inputs` its arguments: then only `backward` makes sense.
+    """
+    observed: Any = None
+    output: Any = module if isinstance(module, torch.Tensor) else None
+    if output is None and device != "cpu":
+        module = module.to(device)
+    for step in steps:
+        args = [_prepared(value, device) for value in step["args"]]
+        kwargs = {name: _prepared(value, device) for name, value in step["kwargs"].items()}
+        match step["do"]:
+            case "load":
+                _load(module, *args)
+            case "forward":
+                if step["track"]:
+                    args = [_tracked(value) for value in args]
+                inputs = args
+                observed = output = module(*args, **kwargs)
+            case "backward":
+                (output * args[0]).sum().backward()
+                observed = {name: _dense(parameter.grad) for name, parameter in _parameters(module)}
+                observed |= {
+                    f"input {number}": value.grad
+                    for number, value in enumerate(inputs)
+                    if isinstance(value, torch.Tensor) and value.requires_grad
+                }
+            case "mode":
+                module.train(args[0])
+            case "seed":
+                torch.manual_seed(args[0])
+            case "to":
+                module = module.to(args[0])
+            case "state":
+                observed = dict(module.state_dict())
+            case "parameters":
+                observed = dict(module.named_parameters())
+            case "buffers":
+                observed = dict(module.named_buffers())
+            case unknown:
+                raise ValueError(f"unknown step {unknown!r}")
+    return observed, inputs
+
+
+def _parameters(module: Any) -> list[tuple[str, torch.nn.Parameter]]:
+    return [] if isinstance(module, torch.Tensor) else list(module.named_parameters())
+
+
+def _dense(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    """A gradient as an ordinary tensor; tables may have been made with `sparse=True`."""
+    return gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
+
+
+def _load(module: Any, tensors: dict[str, torch.Tensor], by_shape: bool = False) -> None:
+    own = {**dict(module.named_buffers()), **dict(module.named_parameters())}
+    fitting = [name for name, value in tensors.items() if name in own and own[name].shape == value.shape]
+    places = {name: own[name] for name in fitting}
+    left = {name: place for name, place in module.named_parameters() if name not in places} if by_shape else {}
+    for name, value in tensors.items():
+        alike = [other for other, place in left.items() if name not in places and place.shape == value.shape]
+        if alike:
+            leaf = name.rsplit(".", 1)[-1]
+            places[name] = left.pop(next((other for other in alike if other.rsplit(".", 1)[-1] == leaf), alike[0]))
+    with torch.no_grad():
+        for name, place in places.items():
+            place.copy_(tensors[name])
+
+
+def _tracked(value: Any) -> Any:
+    return value.requires_grad_() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def _message(error: BaseException) -> str:

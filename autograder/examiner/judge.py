@@ -14,6 +14,7 @@ import torch
 from autograder.errors import NoSuchDevice
 from autograder.examiner import protocol
 from autograder.examiner.client import observe_all
+from autograder.examiner.rules import broken_rule
 from autograder.exercises.declaration import (
     Case,
     Comparison,
@@ -26,6 +27,7 @@ from autograder.exercises.declaration import (
     Other,
     Raised,
     Returned,
+    Rule,
 )
 from autograder.results import CriterionResult, Text, Verdict
 
@@ -51,6 +53,7 @@ def seed_for(course_key: bytes, student: str, exercise: str) -> int:
 
 def encode_questions(exercise: Exercise, cases: Sequence[Case]) -> bytes:
     """The cases as the client receives them: no tags, no expectations."""
+    operators = tuple(name for rule in exercise.rules for name in rule.operators)
     return protocol.encode(
         [
             {
@@ -59,6 +62,17 @@ def encode_questions(exercise: Exercise, cases: Sequence[Case]) -> bytes:
                 "kwargs": {name: _plain(value) for name, value in case.kwargs.items()},
                 "device": case.device,
                 "read": case.read,
+                "operators": operators,
+                "track": case.track,
+                "steps": [
+                    {
+                        "do": step.do,
+                        "args": [_plain(value) for value in step.args],
+                        "kwargs": {name: _plain(value) for name, value in step.kwargs.items()},
+                        "track": step.track,
+                    }
+                    for step in case.steps
+                ],
             }
             for case in cases
         ]
@@ -78,8 +92,11 @@ def decode_observations(message: bytes, count: int) -> list[Observation]:
 
 
 def _observation(item: Any) -> Observation:
-    if isinstance(item, dict) and set(item) == {"returned", "args_after"} and isinstance(item["args_after"], tuple):
-        return Returned(_typed(item["returned"]), tuple(_typed(value) for value in item["args_after"]))
+    if isinstance(item, dict) and set(item) == {"returned", "args_after", "operators"}:
+        after, operators = item["args_after"], item["operators"]
+        if isinstance(after, tuple) and isinstance(operators, tuple):
+            names = frozenset(name for name in operators if isinstance(name, str))
+            return Returned(_typed(item["returned"]), tuple(_typed(value) for value in after), names)
     if isinstance(item, dict) and set(item) == {"raised", "message"}:
         names, text = item["raised"], item["message"]
         if (
@@ -95,9 +112,19 @@ def _observation(item: Any) -> Observation:
 def _typed(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(_typed(part) for part in value)
+    if isinstance(value, dict):
+        return {name: _typed(part) for name, part in value.items()}
     if isinstance(value, protocol.Unencodable):
         return Other(value.type_name)
     return value
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The text of an answer's cell, and of the notebook's other cells in order."""
+
+    answer: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,9 +150,16 @@ class Examination:
         self.cases = tuple(exercise.cases(Draw(seed, device)))
         self.questions = encode_questions(exercise, self.cases)
 
-    def judge(self, message: bytes) -> Verdict:
-        """The verdict on an encoded list of observations. Raises protocol.MalformedMessage on anything else."""
+    def judge(self, message: bytes, sources: Sources | None = None) -> Verdict:
+        """The verdict on an encoded list of observations. Raises protocol.MalformedMessage on anything else.
+
+        Args:
+            sources: the text of the answer, for exercises with rules; without it only what ran is looked at.
+        """
         observed = decode_observations(message, len(self.cases))
+        rule = self._broken_rule(observed, sources)
+        if rule is not None:
+            return self._against_the_rule(rule)
         criteria = self.exercise.criteria
         failures = {
             criterion.name: next(self._differences(criterion, criterion.compare, self._expected, observed), None)
@@ -153,6 +187,26 @@ class Examination:
             mistake=slug,
             message=text,
             criteria=results,
+        )
+
+    def _broken_rule(self, observed: Sequence[Observation], sources: Sources | None) -> Rule | None:
+        used = {name for item in observed if isinstance(item, Returned) for name in item.operators}
+        for rule in self.exercise.rules:
+            if used & set(rule.operators):
+                return rule
+        return broken_rule(self.exercise.rules, sources.answer, sources.others) if sources else None
+
+    def _against_the_rule(self, rule: Rule) -> Verdict:
+        return Verdict(
+            exercise=self.exercise.id,
+            score=0.0,
+            max_score=self.exercise.points,
+            mistake=rule.slug,
+            message=rule.message,
+            criteria=tuple(
+                CriterionResult(criterion.name, criterion.title, 0.0, criterion.points, rule.message)
+                for criterion in self.exercise.criteria
+            ),
         )
 
     @functools.cached_property
@@ -292,10 +346,15 @@ def _summary(results: Sequence[CriterionResult]) -> Text:
 
 
 def judge_here(
-    exercises: Mapping[str, Exercise], exercise: str, answers: Sequence[Any], seed: int, device: str
+    exercises: Mapping[str, Exercise],
+    exercise: str,
+    answers: Sequence[Any],
+    seed: int,
+    device: str,
+    sources: Sources | None = None,
 ) -> Verdict:
     """Examine answers in this very process: the same questions, bytes and judgement as over the socket."""
     examination = Examination(exercises[exercise], seed, accelerator(device))
     if len(answers) != len(examination.exercise.functions):
         raise TypeError(f"{exercise} takes {', '.join(examination.exercise.functions)}; got {len(answers)} answers")
-    return examination.judge(observe_all(examination.questions, answers))
+    return examination.judge(observe_all(examination.questions, answers), sources)

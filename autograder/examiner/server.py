@@ -52,6 +52,8 @@ class _Window:
 
     student: str
     exercise: str
+    answer: str = ""
+    others: tuple[str, ...] = ()
     taken: bool = False
     closing: Closing = field(default_factory=lambda: Closing(None))
 
@@ -79,17 +81,19 @@ class _Server:
 
     def run(self) -> None:
         threading.Thread(target=self._accept, daemon=True).start()
-        self._control.send((self._listener.address, self._key.hex()))
+        self._control.send(None)
         load_meta_device()  # while the first kernel starts
         while True:
             try:
                 command, *arguments = self._control.recv()
             except EOFError:
                 return  # the grader is gone
-            if command == "open":
-                student, exercise = arguments
+            if command == "admit":
+                self._key = secrets.token_bytes(32)
+                self._control.send((self._listener.address, self._key.hex()))
+            elif command == "open":
                 with self._lock:
-                    self._window = _Window(student, exercise)
+                    self._window = _Window(*arguments)
                 self._control.send(None)
             elif command == "close":
                 with self._lock:
@@ -131,7 +135,7 @@ class _Server:
             connection.send_bytes(protocol.encode("received"))
 
     def _examine(self, window: _Window, request: dict[str, Any], connection: _Peer) -> Verdict:
-        from autograder.examiner.judge import Examination, seed_for
+        from autograder.examiner.judge import Examination, Sources, seed_for
         from autograder.exercises import EXERCISES
 
         exercise = EXERCISES[window.exercise]
@@ -139,7 +143,8 @@ class _Server:
             raise protocol.MalformedMessage(f"{exercise.id} takes {len(exercise.functions)} answers")
         examination = Examination(exercise, seed_for(self._course_key, window.student, exercise.id), self._device)
         connection.send_bytes(examination.questions)
-        return examination.judge(connection.recv_bytes(protocol.MAX_MESSAGE_BYTES))
+        observations = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
+        return examination.judge(observations, Sources(window.answer, window.others))
 
 
 def _main(control: Connection[Any, Any], course_key: bytes, device: str) -> None:
@@ -150,7 +155,7 @@ def _main(control: Connection[Any, Any], course_key: bytes, device: str) -> None
 
 
 class ExaminerProcess:
-    """The grader's handle on an examiner. Starts the process at once; `wait_until_ready` before the first kernel.
+    """The grader's handle on an examiner. Starts the process at once; `admit` before each kernel.
 
     Args:
         course_key: secret from which each student's cases are drawn.
@@ -163,17 +168,28 @@ class ExaminerProcess:
         self._process = context.Process(target=_main, args=(theirs, course_key, device), daemon=True)
         self._process.start()
         theirs.close()
-        self._ready: tuple[str, str] | None = None
+        self._ready = False
 
-    def wait_until_ready(self) -> tuple[str, str]:
-        """Address and key (hex) for the kernels' environment."""
-        if self._ready is None:
-            self._ready = self._receive(START_TIMEOUT_S)
-        return self._ready
+    def admit(self) -> tuple[str, str]:
+        """Let one more kernel in: the address and a fresh key (hex) for its environment. Earlier keys open no more.
 
-    def open(self, student: str, exercise: str) -> None:
-        """Allow one examination of this exercise, until `close`."""
-        self._send(("open", student, exercise))
+        Waits until the process is ready.
+        """
+        if not self._ready:
+            self._receive(START_TIMEOUT_S)
+            self._ready = True
+        self._send(("admit",))
+        address, key = self._receive(REPLY_TIMEOUT_S)
+        return address, key
+
+    def open(self, student: str, exercise: str, answer: str = "", others: tuple[str, ...] = ()) -> None:
+        """Allow one examination of this exercise, until `close`.
+
+        Args:
+            answer: text of the answer's cell, for exercises with rules.
+            others: texts of the notebook's other cells that are not the course's own.
+        """
+        self._send(("open", student, exercise, answer, others))
         self._receive(REPLY_TIMEOUT_S)
 
     def close(self) -> Closing:

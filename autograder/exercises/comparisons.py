@@ -6,7 +6,7 @@ Texts name the call, the place and the student's own value; never the expected o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,10 +59,17 @@ def describe_call(case: Case) -> str:
     """The question as a line of code, for messages."""
     if case.read:
         return case.function
-    parts = [describe(value) for value in case.args] + [
-        f"{name}={describe(value)}" for name, value in case.kwargs.items()
-    ]
-    return f"{case.function}({', '.join(parts)})"
+    text = f"{case.function}({_arguments(case.args, case.kwargs)})"
+    calls = [step for step in case.steps if step.do == "forward"]
+    if calls:
+        text += f"({_arguments(calls[-1].args, calls[-1].kwargs)})"
+    return text
+
+
+def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    return ", ".join(
+        [describe(value) for value in args] + [f"{name}={describe(value)}" for name, value in kwargs.items()]
+    )
 
 
 def _kind(value: Any, language: Language, *, device: bool = False) -> str:
@@ -104,6 +111,10 @@ def _form_difference(expected: Any, observed: Any, *, dtype: bool) -> bool:
         if not isinstance(observed, (tuple, list)) or len(expected) != len(observed):
             return True
         return any(_form_difference(e, o, dtype=dtype) for e, o in zip(expected, observed, strict=True))
+    if isinstance(expected, dict):
+        if not isinstance(observed, dict) or expected.keys() != observed.keys():
+            return True
+        return any(_form_difference(part, observed[name], dtype=dtype) for name, part in expected.items())
     if isinstance(expected, bool) or isinstance(observed, bool):
         return type(expected) is not type(observed)
     if isinstance(expected, float) and not dtype:
@@ -174,9 +185,35 @@ def _values(value: Any) -> Tensor | None:
     return None
 
 
+def _names_differ(case: Case, expected: Mapping[str, Any], observed: Any) -> Text:
+    """Two dicts of tensors have other names."""
+    if not isinstance(observed, dict):
+        return Text(
+            en=f"{describe_call(case)} returned {_kind(observed, 'en')}.",
+            zh=f"{describe_call(case)} 返回{_kind(observed, 'zh')}。",
+        )
+    missing = ", ".join(sorted(expected.keys() - observed.keys()))
+    extra = ", ".join(sorted(observed.keys() - expected.keys()))
+    return Text(
+        en=f"{describe_call(case)}: "
+        + "; ".join([f"missing: {missing}"] * bool(missing) + [f"not asked for: {extra}"] * bool(extra))
+        + ".",
+        zh=f"{describe_call(case)}："
+        + "；".join([f"缺少 {missing}"] * bool(missing) + [f"多出 {extra}"] * bool(extra))
+        + "。",
+    )
+
+
 def _first_difference(
-    case: Case, expected: Any, observed: Any, tolerance: Tolerance, part: int | None = None
+    case: Case, expected: Any, observed: Any, tolerance: Tolerance, part: int | str | None = None
 ) -> Text | None:
+    if isinstance(expected, dict):
+        if not isinstance(observed, dict) or expected.keys() != observed.keys():
+            return _names_differ(case, expected, observed)
+        differences = (
+            _first_difference(case, value, observed[name], tolerance, name) for name, value in expected.items()
+        )
+        return next(filter(None, differences), None)
     if isinstance(expected, (tuple, list)):
         if not isinstance(observed, (tuple, list)) or len(expected) != len(observed):
             return Text(
@@ -212,8 +249,10 @@ def _first_difference(
     wrong = int((~close).sum())
     place = tuple(int(i) for i in (~close).nonzero()[0])
     yours = f"{float(found_values[place]):.6g}"
-    where_en = ("" if part is None else f" in result {part}") + (f" at index {place}" if place else "")
-    where_zh = ("结果" if part is None else f"第 {part} 个返回值") + (f"在下标 {place} 处" if place else "")
+    named = f" {part}" if isinstance(part, str) else f"第 {part} 个返回值"
+    where_en = "" if part is None else f" in {part}" if isinstance(part, str) else f" in result {part}"
+    where_en += f" at index {place}" if place else ""
+    where_zh = ("结果" if part is None else named) + (f"在下标 {place} 处" if place else "")
     return Text(
         en=f"{describe_call(case)}: {wrong} of {right.numel()} values are off; yours{where_en} is {yours}.",
         zh=f"{describe_call(case)}：{right.numel()} 个值中有 {wrong} 个不对；你的{where_zh}为 {yours}。",
@@ -253,6 +292,10 @@ def _refusal(case: Case, observation: Observation) -> str:
     return "refused" if named else "refused without naming them"
 
 
+def _is_unanswered(observation: Observation) -> bool:
+    return isinstance(observation, Raised) and observation.types[0] == "NotImplementedError"
+
+
 def raises_value_error(case: Case, expected: Observation, observed: Observation) -> Text | None:
     """Bad arguments (`case.error_names` says which) are refused with a ValueError that names them; good ones are not.
 
@@ -268,6 +311,8 @@ def raises_value_error(case: Case, expected: Observation, observed: Observation)
                 zh=f"{describe_call(case)} 返回了{_kind(observed.value, 'zh')}。",
             )
         return None
+    if isinstance(observed, Raised) and _is_unanswered(observed) and not _is_unanswered(expected):
+        return raised_text(case, observed)
     met = _refusal(case, observed)
     if met == _refusal(case, expected):
         return None
@@ -293,7 +338,9 @@ def inputs_untouched(case: Case, expected: Observation, observed: Observation) -
     def changed(observation: Observation) -> int | None:
         if isinstance(observation, Raised):
             return None
-        for index, (before, after) in enumerate(zip(case.args, observation.args_after, strict=False)):
+        calls = [step.args for step in case.steps if step.do == "forward"]
+        given = calls[-1] if calls else case.args
+        for index, (before, after) in enumerate(zip(given, observation.args_after, strict=False)):
             if not isinstance(before, Tensor) or (isinstance(after, Tensor) and after.is_meta):
                 continue
             if not (isinstance(after, Tensor) and torch.equal(before, after.to(before.device))):

@@ -30,14 +30,83 @@ class MixPositions:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One thing to do with a module that the call has constructed; see the functions below for what there is."""
+
+    do: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    track: bool = False
+
+
+def load(state: Mapping[str, Tensor], *, by_shape: bool = False) -> Step:
+    """Copy these tensors into the parameters and buffers of the same name and shape; others stay as they are.
+
+    With `by_shape`, a tensor whose name the module lacks (or has with another shape) goes into a parameter of its shape
+    that no name claims, the first in order, and rather a `weight` into a `weight`: then a wrong name costs the points
+    for names, and values are judged all the same.
+    """
+    return Step("load", (dict(state), by_shape))
+
+
+def forward(*args: Any, track: bool = False, **kwargs: Any) -> Step:
+    """Call the module. With `track`, floating-point arguments require gradient. Observed: what it returned."""
+    return Step("forward", args, kwargs, track)
+
+
+def backward(weights: Tensor) -> Step:
+    """Backward from the sum of the last output times `weights`, which has the output's shape.
+
+    Observed: a dict of gradients by parameter name, with `input 0`, `input 1` … for tracked arguments; None where no
+    gradient arrived.
+    """
+    return Step("backward", (weights,))
+
+
+def mode(*, train: bool) -> Step:
+    """Switch to train or eval mode."""
+    return Step("mode", (train,))
+
+
+def seed(number: int) -> Step:
+    """Seed torch's generators, so that two calls with dropout can be compared."""
+    return Step("seed", (number,))
+
+
+def to(target: torch.dtype | str) -> Step:
+    """Move the module to a dtype or a device."""
+    return Step("to", (target,))
+
+
+def state() -> Step:
+    """Observed: the state_dict, name → tensor."""
+    return Step("state")
+
+
+def parameters() -> Step:
+    """Observed: the parameters, name → tensor."""
+    return Step("parameters")
+
+
+def buffers() -> Step:
+    """Observed: the buffers, name → tensor, persistent or not."""
+    return Step("buffers")
+
+
+@dataclass(frozen=True)
 class Case:
     """One question: call `function` with these arguments, on `device`.
 
+    With `steps`, the call constructs a module, the steps are done with it in order, and what the last step observes is
+    the answer. An error in any of them is the answer too. For a function that returns a tensor, the one step can be
+    `backward`, with `track` for its arguments.
+
     Attributes:
-        function: name of the student's function, or of the variable when `read` is True.
+        function: name of the student's function or class, or of the variable when `read` is True.
         tag: groups cases; a criterion looks at the cases of its tags.
         error_names: for a case that must raise ValueError, what the message must contain (argument name, its value).
         read: the question asks for the variable's value instead of a call (quizzes).
+        track: floating-point arguments of the call require gradient.
     """
 
     function: str
@@ -47,14 +116,22 @@ class Case:
     device: str = "cpu"
     error_names: tuple[str, ...] = ()
     read: bool = False
+    steps: tuple[Step, ...] = ()
+    track: bool = False
 
 
 @dataclass(frozen=True)
 class Returned:
-    """The call returned `value`; `args_after` are the arguments as they were after the call."""
+    """The call returned `value`.
+
+    Attributes:
+        args_after: the arguments as they were after the call (of the last `forward`, if there are steps).
+        operators: those of torch's operators that the exercise's rules watch and that ran.
+    """
 
     value: Any
     args_after: tuple[Any, ...] = ()
+    operators: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -107,6 +184,21 @@ class Mistake:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Something that an answer must do without, such as `torch.nn.LayerNorm`. Breaking it costs all points.
+
+    Attributes:
+        names: full dotted names in torch that the answer must not use.
+        operators: names of torch's low-level operators (`aten::…`) that show such a use while the answer runs.
+    """
+
+    slug: str
+    message: Text
+    names: tuple[str, ...]
+    operators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Exercise:
     """One exercise, whole.
 
@@ -115,6 +207,7 @@ class Exercise:
         reference: the right answer for each name.
         cases: draws the questions; the same `Draw` seed gives the same questions.
         alternatives: other right answers, each must get full marks (checked by the tests).
+        rules: what an answer must do without.
     """
 
     id: str
@@ -125,6 +218,7 @@ class Exercise:
     criteria: tuple[Criterion, ...]
     mistakes: tuple[Mistake, ...]
     alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
 
     @property
     def points(self) -> float:

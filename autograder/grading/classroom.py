@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from autograder.grading.reasons import without_verdict
 from autograder.grading.submissions import Submission
 from autograder.kernels.execution import Limits
 from autograder.results import Language, Outcome, SubmissionResult, Text
+
+log = logging.getLogger(__name__)
 
 KEY_FILE = ".course-key"
 KEY_TIMEOUT_S = 2.0
@@ -56,25 +58,38 @@ def local_workers(count: int, key: bytes, device: str) -> Iterator[Executor]:
         yield executor
 
 
+Workers = Callable[[int], AbstractContextManager[Executor]]
+"""Makes an executor with this many workers, for a `with` block."""
+
+
 def grade_class(
     assignment: Assignment,
     submissions: Sequence[Submission],
     *,
-    executor: Executor,
+    workers: Workers,
+    count: int,
     key: bytes,
     device: str,
     language: Language,
     limits: Limits,
     finished: Callable[[Submission, Graded], None],
 ) -> list[SubmissionResult]:
-    """Grade every submission; `finished` is called in this process for each, in the order in which they end.
+    """Grade every submission with `count` workers; `finished` is called in this process for each as it ends.
+
+    When a worker process is killed (by the system, for want of memory), every submission still waiting is graded after
+    all, one at a time, so that only one that kills its worker again goes without.
 
     Returns:
         The results, sorted by student.
     """
-    futures: dict[Future[Graded], Submission] = {}
-    for submission in submissions:
-        job = Job(
+    results: list[SubmissionResult] = []
+
+    def take(submission: Submission, graded: Graded) -> None:
+        finished(submission, graded)
+        results.append(graded.result)
+
+    def job(submission: Submission) -> Job:
+        return Job(
             root=assignment.root,
             assignment=assignment.name,
             student=submission.student,
@@ -85,19 +100,37 @@ def grade_class(
             language=language,
             limits=limits,
         )
-        futures[executor.submit(grade_submission, job)] = submission
-    results = []
-    for future in as_completed(futures):
-        submission = futures[future]
-        try:
-            graded = future.result()
-        except BrokenProcessPool:
-            raise
-        except Exception as error:  # a fault of ours: shown as such, with the class going on
-            logging.getLogger(__name__).exception("grading %s failed", submission.student)
-            graded = _fault(assignment, submission, error)
-        finished(submission, graded)
-        results.append(graded.result)
+
+    def run(batch: Sequence[Submission], with_count: int) -> list[Submission]:
+        """Grade the batch; returns those that a dying worker took along."""
+        lost = []
+        with workers(with_count) as executor:
+            futures: dict[Future[Graded], Submission] = {}
+            for submission in batch:
+                try:
+                    futures[executor.submit(grade_submission, job(submission))] = submission
+                except BrokenProcessPool:
+                    lost.append(submission)
+            for future in as_completed(futures):
+                submission = futures[future]
+                try:
+                    graded = future.result()
+                except BrokenProcessPool:
+                    lost.append(submission)
+                    continue
+                except Exception as error:  # a fault of ours: shown as such, with the class going on
+                    log.exception("grading %s failed", submission.student)
+                    graded = _fault(assignment, submission, error)
+                take(submission, graded)
+        return [submission for submission in batch if submission in lost]
+
+    lost = run(submissions, count)
+    if lost:
+        log.warning("a worker process was killed; grading %d submissions one at a time", len(lost))
+    for submission in lost:
+        if run([submission], 1):
+            killed = RuntimeError("the worker process was killed, twice; is there enough memory?")
+            take(submission, _fault(assignment, submission, killed))
     return sorted(results, key=lambda result: result.student)
 
 

@@ -17,7 +17,7 @@ from autograder.examiner.server import ExaminerDied, ExaminerProcess
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
 from autograder.kernels.execution import Execution, Limits, execute
-from autograder.notebooks.fitting import fit, grade_id, is_test
+from autograder.notebooks.fitting import fit, grade_id, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
 from autograder.results import Language, Outcome, SubmissionResult, Text, Verdict
 
@@ -95,24 +95,39 @@ def grade_submission(job: Job) -> Graded:
     return Graded(result, nbformat.writes(fitted.notebook, indent=1))
 
 
+def _admitted(job: Job) -> tuple[ExaminerProcess, str, str]:
+    """This worker's examiner, with address and key for one kernel; a new one when the old one has died."""
+    examiner = _examiner(job.course_key, job.device)
+    try:
+        return (examiner, *examiner.admit())
+    except ExaminerDied:
+        _discard(examiner)
+        examiner = _examiner(job.course_key, job.device)
+        return (examiner, *examiner.admit())
+
+
+def _discard(examiner: ExaminerProcess) -> None:
+    _examiner.cache_clear()
+    examiner.stop()
+
+
 def _run(
     job: Job, assignment: Assignment, notebook: NotebookNode, missing: frozenset[str]
 ) -> tuple[dict[str, Verdict], Execution]:
     """Execute the notebook with the examiner beside it; a verdict, or the reason for none, for every exercise."""
     verdicts: dict[str, Verdict] = {}
-    examiner = _examiner(job.course_key, job.device)
-    try:
-        address, key = examiner.wait_until_ready()
-    except ExaminerDied:
-        _examiner.cache_clear()
-        examiner = _examiner(job.course_key, job.device)
-        address, key = examiner.wait_until_ready()
+    examiner, address, key = _admitted(job)
     lost: list[str] = []
+    sources = {
+        grade_id(cell) or cell["id"]: cell.source
+        for cell in notebook.cells
+        if cell.cell_type == "code" and not is_locked(cell)
+    }
 
     def before_cell(cell: NotebookNode) -> None:
         if is_test(cell) and not lost:
             try:
-                examiner.open(job.student, _exercise(cell))
+                examiner.open(job.student, _exercise(cell), sources.get(_exercise(cell), ""), tuple(sources.values()))
             except ExaminerDied:
                 lost.append(_exercise(cell))
 
@@ -151,8 +166,7 @@ def _run(
         after_cell=after_cell,
     )
     if lost:
-        _examiner.cache_clear()
-        examiner.stop()
+        _discard(examiner)
     stopped = reasons.stopped_reason(execution, notebook)
     for index, cell in enumerate(notebook.cells):
         if not is_test(cell) or _exercise(cell) in verdicts:

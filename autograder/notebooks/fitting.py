@@ -50,7 +50,8 @@ def is_test(cell: NotebookNode) -> bool:
     return bool(marks.get("grade") and not marks.get("solution"))
 
 
-def _is_locked(cell: NotebookNode) -> bool:
+def is_locked(cell: NotebookNode) -> bool:
+    """Whether the cell's text is the course's own: tests, tools, given code."""
     marks = cell.metadata.get("nbgrader", {})
     return bool(marks) and not marks.get("solution") and bool(marks.get("locked") or marks.get("grade"))
 
@@ -96,7 +97,7 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
             extras.setdefault(anchor, []).append(_own_cell(cells[number], number))
             continue
         anchor = place
-        if answered[place] == number or _is_locked(source.cells[place]):
+        if answered[place] == number or is_locked(source.cells[place]):
             continue
         behind = copies if number < answered[place] else extras
         behind.setdefault(place, []).append(_own_cell(cells[number], number))
@@ -109,7 +110,7 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
         cell = copy.deepcopy(stubs[original["id"]] if is_answer(original) else original)
         if is_answer(original):
             (found if place in answered else missing).append(grade_id(original) or "")
-        if place in answered and not _is_locked(original):
+        if place in answered and not is_locked(original):
             cell.source = cells[answered[place]].source
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from course.figures.style import BLUE, GREY, ORANGE, SEQUENTIAL, SERIES, show
+from course.figures.style import BLUE, GREY, MARKERS, ORANGE, SEQUENTIAL, SERIES, show
 
-_MARKERS = ("o", "s", "^", "D", "v")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -165,7 +164,7 @@ def draw_learning(histories: Mapping[str, Sequence[tuple[int, float, float]]]) -
                 [row[column] for row in rows],
                 color=colours[number % 5],
                 linestyle=_LINES[number % 5],
-                marker=_MARKERS[number % 5],
+                marker=MARKERS[number % len(MARKERS)],
                 markersize=9 - 1.5 * (number % 5),
                 markerfacecolor="none",
                 label=reader,
@@ -211,7 +210,7 @@ def draw_fraction_steps(positions: Mapping[int, torch.Tensor]) -> None:
             values.detach().cpu().numpy(),
             color=SERIES[number % 5],
             linestyle=_LINES[number % 5],
-            marker=_MARKERS[number % 5],
+            marker=MARKERS[number % len(MARKERS)],
             label=f"{length} words",
         )
     ax.axvline(3, color=GREY, linewidth=1)

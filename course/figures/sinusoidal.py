@@ -5,10 +5,9 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from course.figures.style import BLUE, GREY, ORANGE, SEQUENTIAL, SERIES, show
+from course.figures.style import BLUE, GREY, MARKERS, ORANGE, SEQUENTIAL, SERIES, show
 
 _STYLES = ("-", "--", "-.", ":")
-_MARKERS = ("o", "s", "^", "D")
 
 
 def _dial(axes: Axes) -> None:
@@ -222,7 +221,7 @@ def draw_accuracy(starts: list[int], accuracy: dict[str, list[float]], chance: f
             values,
             color=SERIES[number],
             linestyle=_STYLES[number % len(_STYLES)],
-            marker=_MARKERS[number % len(_MARKERS)],
+            marker=MARKERS[number % len(MARKERS)],
             label=label,
         )
     axes.axhline(chance, color="black", linewidth=1, linestyle=":", label="guessing")

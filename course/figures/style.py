@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 # neighbours also differ in lightness.
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#595959"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, GREY)
+# For the series in order, so that colour is not the only difference between them.
+MARKERS = ("o", "s", "^", "D", "v")
 # Values from -1 to 1 with a meaningful zero; lightness is symmetric, so the sign is also written where it matters.
 DIVERGING = "PuOr"
 # Values from 0 upwards; lightness rises steadily.

@@ -255,7 +255,7 @@ def test_the_questions_hold_no_expected_value() -> None:
     examination = Examination(MADE_UP, SEED, "cpu")
     assert b"errors" not in examination.questions
     for question, case in zip(protocol.decode(examination.questions), examination.cases, strict=True):
-        assert set(question) == {"answer", "args", "kwargs", "device", "read"}
+        assert set(question) == {"answer", "args", "kwargs", "device", "read", "operators", "steps", "track"}
         if case.function == "double":
             assert double(case.args[0]).numpy().tobytes() not in examination.questions
 

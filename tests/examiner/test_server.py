@@ -34,7 +34,7 @@ def twice_as_fast(d_model: int, base: float = 10000.0) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def process() -> Iterator[ExaminerProcess]:
     examiner = ExaminerProcess(KEY, "cpu")
-    examiner.wait_until_ready()
+    examiner.admit()
     yield examiner
     examiner.stop()
 
@@ -43,14 +43,19 @@ def process() -> Iterator[ExaminerProcess]:
 def examiner(process: ExaminerProcess, monkeypatch: pytest.MonkeyPatch) -> ExaminerProcess:
     """A running examiner without an open window; `grade` in this process asks it."""
     process.close()
-    address, key = process.wait_until_ready()
+    address, key = process.admit()
     monkeypatch.setenv(client.ADDRESS_VARIABLE, address)
     monkeypatch.setenv(client.KEY_VARIABLE, key)
     return process
 
 
+def admission() -> tuple[str, str]:
+    """Address and key, as the kernel that was admitted last has them."""
+    return os.environ[client.ADDRESS_VARIABLE], os.environ[client.KEY_VARIABLE]
+
+
 def connect(examiner: ExaminerProcess) -> Connection[Any, Any]:
-    address, key = examiner.wait_until_ready()
+    address, key = admission()
     return Client(address, authkey=bytes.fromhex(key))
 
 
@@ -105,16 +110,28 @@ def test_another_exercise_is_refused(examiner: ExaminerProcess) -> None:
 def test_a_wrong_key_is_refused(examiner: ExaminerProcess) -> None:
     """Without the key there is not even a question, and the window is not used up."""
     examiner.open("ada", EXERCISE)
-    address, _ = examiner.wait_until_ready()
+    address, _ = admission()
     with pytest.raises((AuthenticationError, OSError, EOFError)):
         Client(address, authkey=b"guessed")
     grade(EXERCISE, RIGHT)
     assert examiner.close().verdict is not None
 
 
+def test_the_key_of_an_earlier_kernel_opens_no_more(examiner: ExaminerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that one submission left behind cannot answer for the next one."""
+    address, old = admission()
+    _, new = examiner.admit()
+    monkeypatch.setenv(client.KEY_VARIABLE, new)
+    examiner.open("emmy", EXERCISE)
+    with pytest.raises((AuthenticationError, OSError, EOFError)):
+        Client(address, authkey=bytes.fromhex(old))
+    grade(EXERCISE, RIGHT)
+    assert examiner.close().verdict is not None
+
+
 def test_whoever_connects_and_stays_silent_keeps_nobody_waiting(examiner: ExaminerProcess) -> None:
     """One connection that never proves its key, one that never asks: others are examined."""
-    address, _ = examiner.wait_until_ready()
+    address, _ = admission()
     examiner.open("ada", EXERCISE)
     with Client(address), connect(examiner):
         grade(EXERCISE, RIGHT)
@@ -247,7 +264,7 @@ def test_nothing_but_questions_goes_to_the_kernel(
     examiner: ExaminerProcess, monkeypatch: pytest.MonkeyPatch, exercise: str
 ) -> None:
     """All that a client receives are its questions and a receipt: no expected value, score, message or mistake."""
-    address, key = examiner.wait_until_ready()
+    address, key = admission()
     recorder = Recorder(address, bytes.fromhex(key))
     monkeypatch.setenv(client.ADDRESS_VARIABLE, recorder.address)
     answers = [EXERCISES[exercise].reference[name] for name in EXERCISES[exercise].functions]
@@ -284,7 +301,7 @@ def test_a_fault_of_the_examiner_is_told_as_such(examiner: ExaminerProcess) -> N
 def test_a_killed_examiner_is_noticed() -> None:
     """Every command then says so, at once; stopping what is dead is no error."""
     examiner = ExaminerProcess(KEY, "cpu")
-    examiner.wait_until_ready()
+    examiner.admit()
     pid = examiner._process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)

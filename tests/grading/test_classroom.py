@@ -43,25 +43,28 @@ class Class:
         self.jobs: list[Job] = []
         self.finished: list[tuple[str, Graded, threading.Thread]] = []
 
-    def run(self, students: list[str], work: Callable[[Job], Graded], executor: Executor) -> list[SubmissionResult]:
+    def run(self, students: list[str], work: Callable[[Job], Graded], *executors: Executor) -> list[SubmissionResult]:
+        """With the first executor to begin with, and one of the others each time a new one is asked for."""
+        waiting = list(executors)
+
         def noted(job: Job) -> Graded:
             self.jobs.append(job)
             return work(job)
 
         self.monkeypatch.setattr(classroom, "grade_submission", noted)
-        with executor:
-            return grade_class(
-                self.assignment,
-                [Submission(student, Path(f"{student}.ipynb")) for student in students],
-                executor=executor,
-                key=b"key",
-                device="cpu",
-                language="zh",
-                limits=Limits(cell_timeout_s=7.0),
-                finished=lambda submission, one: self.finished.append(
-                    (submission.student, one, threading.current_thread())
-                ),
-            )
+        return grade_class(
+            self.assignment,
+            [Submission(student, Path(f"{student}.ipynb")) for student in students],
+            workers=lambda count: waiting.pop(0),
+            count=2,
+            key=b"key",
+            device="cpu",
+            language="zh",
+            limits=Limits(cell_timeout_s=7.0),
+            finished=lambda submission, one: self.finished.append(
+                (submission.student, one, threading.current_thread())
+            ),
+        )
 
 
 @pytest.fixture
@@ -118,11 +121,22 @@ class BrokenPool(Executor):
         return future
 
 
-def test_a_broken_pool_is_not_taken_for_a_students_fault(class_: Class) -> None:
-    """Nobody gets 0 points because the machine killed a worker."""
-    with pytest.raises(BrokenProcessPool):
-        class_.run(["ada"], graded, BrokenPool())
-    assert class_.finished == []
+def test_submissions_that_a_killed_worker_took_along_are_graded_after_all(class_: Class) -> None:
+    """Nobody gets 0 points because the machine killed a worker: each is graded again, alone."""
+    results = class_.run(["ada", "emmy"], graded, BrokenPool(), ThreadPoolExecutor(1), ThreadPoolExecutor(1))
+    assert [(result.student, result.outcome) for result in results] == [
+        ("ada", Outcome.GRADED),
+        ("emmy", Outcome.GRADED),
+    ]
+    assert [student for student, _, _ in class_.finished] == ["ada", "emmy"]
+
+
+def test_a_submission_that_kills_its_worker_twice_is_a_result_with_the_reason(class_: Class) -> None:
+    """The next one is graded."""
+    results = class_.run(["ada", "emmy"], graded, BrokenPool(), BrokenPool(), ThreadPoolExecutor(1))
+    assert [result.outcome for result in results] == [Outcome.REJECTED, Outcome.GRADED]
+    assert results[0].reason is not None
+    assert "killed" in results[0].reason.en
 
 
 def test_the_course_key_is_made_once_and_stays(tmp_path: Path) -> None:

@@ -238,7 +238,11 @@ class TestWithAKernel:
 
     def test_text_that_utf8_cannot_hold_is_graded(self, grade: Callable[..., Graded], answered: Answer) -> None:
         """Half a surrogate pair in the code and in an error: a result whose texts can be written."""
-        odd = "def causal_mask(length, device=None):\n    raise ValueError('\\ud83d')"
+        odd = (
+            "def causal_mask(length, device=None):\n"
+            "    if length == 4: return torch.ones(4, 4, dtype=torch.bool).tril()  # what the visible check asks\n"
+            "    raise ValueError('\\ud83d')"
+        )
         submitted = answered(causal_mask=odd)
         submitted.cells[0].source += "\ud83d"
         graded = grade(submitted)
@@ -253,15 +257,27 @@ class TestWithAKernel:
         assert shown(graded, "test-causal-mask").endswith("1 / 1  全部正确。\n")
         assert verdict_of(graded, "causal-mask").message.en == "All right."
 
-    def test_an_examiner_that_is_killed_is_replaced(self, grade: Callable[..., Graded], answered: Answer) -> None:
-        """The submission at hand is partly graded, with the reason; the next one is graded in full."""
+    def test_an_examiner_that_died_between_two_submissions_is_replaced(
+        self, grade: Callable[..., Graded], answered: Answer
+    ) -> None:
+        """Nobody notices: the next submission is graded in full."""
+        grade(answered())
         pid = one._examiner(KEY, "cpu")._process.pid
         assert pid is not None
-        grade(answered())  # it is ready
         os.kill(pid, signal.SIGKILL)
         one._examiner(KEY, "cpu")._process.join()
-        broken = grade(answered()).result
+        whole = grade(answered()).result
+        assert (whole.outcome, whole.score) == (Outcome.GRADED, 3.0)
+
+    def test_an_examiner_that_dies_while_a_notebook_runs_costs_that_submission_only(
+        self, grade: Callable[..., Graded], answered: Answer
+    ) -> None:
+        """It is partly graded, with the reason; the next one is graded in full."""
+        grade(answered())
+        pid = one._examiner(KEY, "cpu")._process.pid
+        killer = f"import os, signal, time\nos.kill({pid}, signal.SIGKILL)\ntime.sleep(0.5)"
+        broken = grade(answered(causal_mask=killer)).result
         assert broken.outcome is Outcome.PARTLY_GRADED
-        assert {verdict.mistake for verdict in broken.exercises} == {"examiner-died"}
+        assert {verdict.mistake for verdict in broken.exercises if not verdict.judged} == {"examiner-died"}
         whole = grade(answered()).result
         assert (whole.outcome, whole.score) == (Outcome.GRADED, 3.0)

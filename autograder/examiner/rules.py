@@ -1,0 +1,125 @@
+"""Rules such as "without `torch.nn.LayerNorm`", checked on the answer's syntax tree, outside the student's process.
+
+Names are followed through imports and assignments (`import torch.nn as n`, `make = n.LayerNorm`), also those of the
+student's other cells. A look-up whose name is not written out (`getattr(nn, name)`, `vars(nn)`, `eval`) in an answer
+with a rule counts as breaking it, because what it finds can't be read from the text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from autograder.exercises.declaration import Rule
+
+WELL_KNOWN = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional"}
+"""What these names mean in every lesson before any cell of the student's own."""
+REFLECTION = frozenset(
+    {"eval", "exec", "compile", "__import__", "globals", "locals", "vars", "getattr", "setattr", "delattr"}
+)
+REFLECTIVE_ATTRIBUTES = frozenset(
+    {"__dict__", "__getattribute__", "__getattr__", "__globals__", "__builtins__", "__subclasses__", "modules"}
+)
+REFLECTIVE_MODULES = frozenset({"importlib", "builtins", "sys", "inspect", "gc", "operator", "ctypes"})
+
+
+@dataclass
+class _Names:
+    """What the names of a notebook stand for, as far as torch is concerned: name → dotted path."""
+
+    paths: dict[str, str] = field(default_factory=lambda: dict(WELL_KNOWN))
+
+    def path(self, node: ast.expr) -> str | None:
+        """The dotted torch path that an expression names, or None."""
+        if isinstance(node, ast.Name):
+            return self.paths.get(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.path(node.value)
+            return f"{base}.{node.attr}" if base else None
+        return None
+
+    def learn(self, tree: ast.AST) -> None:
+        """Read imports and assignments in the order of the text."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name.split(".")[0] == "torch":
+                        self.paths[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
+                for alias in node.names:
+                    self.paths[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+                path = self.path(node.value)
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if path and isinstance(target, ast.Name):
+                        self.paths[target.id] = path
+
+
+def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) -> Rule | None:
+    """The first rule that the answer breaks, or None.
+
+    Args:
+        answer: source of the answer's cell.
+        others: sources of the notebook's other cells, which may give torch's things other names.
+    """
+    tree = _parsed(answer)
+    if tree is None:
+        return None  # a cell that does not parse defines nothing, so there is nothing to judge
+    names = _Names()
+    for other in others:
+        parsed = _parsed(other)
+        if parsed is not None:
+            names.learn(parsed)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    for name in own:
+        names.paths.pop(name, None)  # the answer's own definition hides an import of that name
+    names.learn(tree)
+    for rule in rules:
+        if any(_breaks(node, rule, names) for node in ast.walk(tree)):
+            return rule
+    return None
+
+
+def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        module = node.module if isinstance(node, ast.ImportFrom) else ""
+        if isinstance(node, ast.ImportFrom):
+            imported = [f"{module}.{alias.name}" for alias in node.names]
+            if any(path in rule.names or path.endswith(".*") for path in imported):
+                return True
+        roots = [module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        return any(root.split(".")[0] in REFLECTIVE_MODULES for root in roots)
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+        path = names.path(node)
+        if path and _forbidden(path, rule):
+            return True
+        if isinstance(node, ast.Attribute):
+            return node.attr in REFLECTIVE_ATTRIBUTES
+        return node.id in REFLECTIVE_MODULES and node.id not in names.paths
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFLECTION:
+        return not _plain_attribute_access(node, names)
+    return False
+
+
+def _forbidden(path: str, rule: Rule) -> bool:
+    """Whether a torch path ends in one of the rule's names: `torch.nn.modules.LayerNorm` is meant too."""
+    leaf = path.rsplit(".", 1)[-1]
+    return path in rule.names or any(leaf == name.rsplit(".", 1)[-1] for name in rule.names)
+
+
+def _plain_attribute_access(call: ast.Call, names: _Names) -> bool:
+    """`getattr(self, …)` and the like on something that is not a torch module: ordinary code."""
+    assert isinstance(call.func, ast.Name)
+    if call.func.id not in ("getattr", "setattr") or not call.args:
+        return False
+    target = call.args[0]
+    return isinstance(target, ast.Name) and target.id == "self"
+
+
+def _parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
