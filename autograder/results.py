@@ -114,6 +114,14 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """An answer in words, which a person grades in formgrader; its points are not in the submission's score."""
+
+    exercise: str
+    max_score: float
+
+
+@dataclass(frozen=True)
 class SubmissionResult:
     """What became of one submission. `reason` is None only for a submission that was graded in full."""
 
@@ -122,6 +130,7 @@ class SubmissionResult:
     reason: Text | None
     seconds: float
     exercises: tuple[Verdict, ...]
+    by_hand: tuple[ByHand, ...] = ()
 
     @property
     def score(self) -> float:
@@ -139,9 +148,9 @@ def class_to_json(assignment: str, results: list[SubmissionResult], language: La
 
     Top level: `schema_version` (int), `assignment` (str), `language`, `submissions` (list, sorted by student). A
     submission has `student`, `outcome` ("graded", "partly-graded" or "rejected"), `reason` (str or null), `score`,
-    `max_score`, `seconds` (wall time) and `exercises`. An exercise has `id`, `score`, `max_score`, `mistake` (stable
-    slug or null), `message` and `criteria`; a criterion has `name` (stable slug), `score`, `max_score` and `message`
-    (str or null).
+    `max_score`, `seconds` (wall time), `by_hand` (list of `id` and `max_score`: what a person grades in formgrader, not
+    in these scores) and `exercises`. An exercise has `id`, `score`, `max_score`, `mistake` (stable slug or null),
+    `message` and `criteria`; a criterion has `name` (stable slug), `score`, `max_score` and `message` (str or null).
     Fields may be added within a version; a field that changes meaning or goes raises the version.
     """
 
@@ -160,6 +169,7 @@ def class_to_json(assignment: str, results: list[SubmissionResult], language: La
                 "score": result.score,
                 "max_score": result.max_score,
                 "seconds": round(result.seconds, 3),
+                "by_hand": [{"id": item.exercise, "max_score": item.max_score} for item in result.by_hand],
                 "exercises": [
                     {
                         "id": verdict.exercise,

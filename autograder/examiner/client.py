@@ -70,9 +70,12 @@ def _same_random_numbers(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    before = torch.get_rng_state()
+    torch.default_generator.manual_seed(0)
+    try:
         yield
+    finally:
+        torch.set_rng_state(before)
 
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves this class untyped
@@ -153,17 +156,43 @@ def _dense(gradient: torch.Tensor | None) -> torch.Tensor | None:
 
 def _load(module: Any, tensors: dict[str, torch.Tensor], by_shape: bool = False) -> None:
     own = {**dict(module.named_buffers()), **dict(module.named_parameters())}
-    fitting = [name for name, value in tensors.items() if name in own and own[name].shape == value.shape]
-    places = {name: own[name] for name in fitting}
-    left = {name: place for name, place in module.named_parameters() if name not in places} if by_shape else {}
-    for name, value in tensors.items():
-        alike = [other for other, place in left.items() if name not in places and place.shape == value.shape]
-        if alike:
-            leaf = name.rsplit(".", 1)[-1]
-            places[name] = left.pop(next((other for other in alike if other.rsplit(".", 1)[-1] == leaf), alike[0]))
+    places = {name: own[name] for name, value in tensors.items() if name in own and own[name].shape == value.shape}
+    if by_shape:
+        wanted = {name: value for name, value in tensors.items() if name not in places}
+        left = {name: value for name, value in module.named_parameters() if name not in places}
+        places |= {name: left[other] for name, other in _alike(wanted, left).items()}
     with torch.no_grad():
         for name, place in places.items():
             place.copy_(tensors[name])
+
+
+def _alike(wanted: dict[str, torch.Tensor], left: dict[str, torch.Tensor]) -> dict[str, str]:
+    """For tensors, the names of parameters that seem to be meant: layer by layer, by shapes, last name and order."""
+    layers = _by_layer(left)
+    found: dict[str, str] = {}
+    for layer, names in _by_layer(wanted).items():
+        shapes = sorted(wanted[name].shape for name in names)
+        meant = [other for other, parts in layers.items() if sorted(left[part].shape for part in parts) == shapes]
+        if not meant:
+            continue
+        parts = layers.pop(next((other for other in meant if _leaf(other) == _leaf(layer)), meant[0]))
+        for name in names:
+            fitting = [part for part in parts if left[part].shape == wanted[name].shape]
+            part = next((part for part in fitting if _leaf(part) == _leaf(name)), fitting[0])
+            parts.remove(part)
+            found[name] = part
+    return found
+
+
+def _by_layer(names: Iterable[str]) -> dict[str, list[str]]:
+    layers: dict[str, list[str]] = {}
+    for name in names:
+        layers.setdefault(name.rpartition(".")[0], []).append(name)
+    return layers
+
+
+def _leaf(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _tracked(value: Any) -> Any:

@@ -127,13 +127,44 @@ class Sources:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+class _Run:
+    """What some answers do on the cases: the same client, the same bytes. A case is run when it is asked for.
+
+    Of most known mistakes one or two cases are enough to see that a student made another one.
+    """
+
+    def __init__(self, questions: Sequence[bytes], answers: Sequence[Any]) -> None:
+        self._questions = questions
+        self._answers = answers
+        self._found: dict[int, Observation] = {}
+
+    def __len__(self) -> int:
+        return len(self._questions)
+
+    def __getitem__(self, index: int) -> Observation:
+        if index not in self._found:
+            message = observe_all(self._questions[index], self._answers)
+            (self._found[index],) = decode_observations(message, 1)
+        return self._found[index]
+
+    def __iter__(self) -> Iterator[Observation]:
+        return (self[index] for index in range(len(self)))
+
+
+Observations = Sequence[Observation] | _Run
+
+
 class _Known:
     """A known mistake on the cases of one examination: what it answers, and the criteria in which that loses points."""
 
-    mistake: Mistake
-    wrong: list[Observation]
-    touched: tuple[Criterion, ...]
+    def __init__(self, mistake: Mistake, wrong: _Run, loses: Callable[[_Run], tuple[Criterion, ...]]) -> None:
+        self.mistake = mistake
+        self.wrong = wrong
+        self._loses = loses
+
+    @functools.cached_property
+    def touched(self) -> tuple[Criterion, ...]:
+        return self._loses(self.wrong)
 
 
 class Examination:
@@ -210,47 +241,40 @@ class Examination:
         )
 
     @functools.cached_property
-    def _expected(self) -> list[Observation]:
+    def _expected(self) -> _Run:
         return self._run({})
 
     @functools.cached_property
     def _known(self) -> tuple[_Known, ...]:
-        """The known mistakes that lose points on these cases."""
-        found = []
-        for mistake in self.exercise.mistakes:
-            wrong = self._run(mistake.answers)
-            touched = tuple(
-                criterion
-                for criterion in self.exercise.criteria
-                if self._differ(criterion, criterion.compare, self._expected, wrong)
-            )
-            if touched:
-                found.append(_Known(mistake, wrong, touched))
-        return tuple(found)
+        return tuple(_Known(mistake, self._run(mistake.answers), self._touched) for mistake in self.exercise.mistakes)
 
-    def _run(self, replaced: Mapping[str, Any]) -> list[Observation]:
-        """What the reference, with some functions replaced, does on the cases: the same client, the same bytes."""
+    def _touched(self, wrong: _Run) -> tuple[Criterion, ...]:
+        """The criteria in which these answers lose points."""
+        return tuple(
+            criterion
+            for criterion in self.exercise.criteria
+            if self._differ(criterion, criterion.compare, self._expected, wrong)
+        )
+
+    @functools.cached_property
+    def _single_questions(self) -> tuple[bytes, ...]:
+        return tuple(encode_questions(self.exercise, [case]) for case in self.cases)
+
+    def _run(self, replaced: Mapping[str, Any]) -> _Run:
+        """What the reference, with some functions replaced, does on the cases."""
         answers = [replaced.get(name, self.exercise.reference[name]) for name in self.exercise.functions]
-        return decode_observations(observe_all(self.questions, answers), len(self.cases))
+        return _Run(self._single_questions, answers)
 
     def _differences(
-        self,
-        criterion: Criterion,
-        compare: Comparison,
-        expected: Sequence[Observation],
-        observed: Sequence[Observation],
+        self, criterion: Criterion, compare: Comparison, expected: Observations, observed: Observations
     ) -> Iterator[Text]:
         """What `compare` finds different, case by case of the criterion; nothing when they agree."""
-        for case, right, answer in zip(self.cases, expected, observed, strict=True):
-            if case.tag in criterion.tags and (difference := compare(case, right, answer)):
+        for index, case in enumerate(self.cases):
+            if case.tag in criterion.tags and (difference := compare(case, expected[index], observed[index])):
                 yield difference
 
     def _differ(
-        self,
-        criterion: Criterion,
-        compare: Comparison,
-        expected: Sequence[Observation],
-        observed: Sequence[Observation],
+        self, criterion: Criterion, compare: Comparison, expected: Observations, observed: Observations
     ) -> bool:
         return any(True for _ in self._differences(criterion, compare, expected, observed))
 
@@ -264,12 +288,14 @@ class Examination:
         """
         matches: list[tuple[bool, float, _Known, list[Criterion]]] = []
         for known in self._known:
-            agreed = [
+            alike = [
                 criterion
-                for criterion in known.touched
-                if criterion in failed
-                and not self._differ(criterion, criterion.alike or criterion.compare, known.wrong, observed)
+                for criterion in failed
+                if not self._differ(criterion, criterion.alike or criterion.compare, known.wrong, observed)
             ]
+            agreed = [criterion for criterion in known.touched if criterion in alike] if alike else []
+            if not agreed:
+                continue
             points = sum(criterion.points for criterion in agreed)
             whole = len(agreed) == len(known.touched)
             if whole or 2 * points > sum(criterion.points for criterion in known.touched):

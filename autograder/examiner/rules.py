@@ -8,6 +8,7 @@ with a rule counts as breaking it, because what it finds can't be read from the 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ REFLECTION = frozenset(
     {"eval", "exec", "compile", "__import__", "globals", "locals", "vars", "getattr", "setattr", "delattr"}
 )
 REFLECTIVE_ATTRIBUTES = frozenset(
-    {"__dict__", "__getattribute__", "__getattr__", "__globals__", "__builtins__", "__subclasses__", "modules"}
+    {"__dict__", "__getattribute__", "__getattr__", "__globals__", "__builtins__", "__subclasses__"}
 )
 REFLECTIVE_MODULES = frozenset({"importlib", "builtins", "sys", "inspect", "gc", "operator", "ctypes"})
 
@@ -29,11 +30,16 @@ class _Names:
     """What the names of a notebook stand for, as far as torch is concerned: name → dotted path."""
 
     paths: dict[str, str] = field(default_factory=lambda: dict(WELL_KNOWN))
+    own: set[str] = field(default_factory=set)
+    stars: list[str] = field(default_factory=list)  # modules of torch from which everything was imported
+    harmless: set[ast.expr] = field(default_factory=set)  # uses of getattr and setattr that are ordinary code
 
     def path(self, node: ast.expr) -> str | None:
         """The dotted torch path that an expression names, or None."""
         if isinstance(node, ast.Name):
-            return self.paths.get(node.id)
+            if node.id in self.paths or node.id in self.own or not self.stars:
+                return self.paths.get(node.id)
+            return f"{self.stars[-1]}.{node.id}"
         if isinstance(node, ast.Attribute):
             base = self.path(node.value)
             return f"{base}.{node.attr}" if base else None
@@ -48,7 +54,10 @@ class _Names:
                         self.paths[alias.asname or "torch"] = alias.name if alias.asname else "torch"
             elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
                 for alias in node.names:
-                    self.paths[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    if alias.name == "*":
+                        self.stars.append(str(node.module))
+                    else:
+                        self.paths[alias.asname or alias.name] = f"{node.module}.{alias.name}"
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
                 path = self.path(node.value)
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -72,11 +81,18 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
         parsed = _parsed(other)
         if parsed is not None:
             names.learn(parsed)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    for name in own:
+    definitions = [node for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    inherited = [names.path(base) for node in definitions if isinstance(node, ast.ClassDef) for base in node.bases]
+    names.own = {node.name for node in definitions}
+    for name in names.own:
         names.paths.pop(name, None)  # the answer's own definition hides an import of that name
     names.learn(tree)
+    names.harmless = {
+        node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and _plain_attribute_access(node)
+    }
     for rule in rules:
+        if any(path and _forbidden(path, rule) for path in inherited):
+            return rule
         if any(_breaks(node, rule, names) for node in ast.walk(tree)):
             return rule
     return None
@@ -87,7 +103,7 @@ def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
         module = node.module if isinstance(node, ast.ImportFrom) else ""
         if isinstance(node, ast.ImportFrom):
             imported = [f"{module}.{alias.name}" for alias in node.names]
-            if any(path in rule.names or path.endswith(".*") for path in imported):
+            if any(path in rule.names for path in imported):
                 return True
         roots = [module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         return any(root.split(".")[0] in REFLECTIVE_MODULES for root in roots)
@@ -97,9 +113,9 @@ def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
             return True
         if isinstance(node, ast.Attribute):
             return node.attr in REFLECTIVE_ATTRIBUTES
+        if node.id in REFLECTION and node.id not in names.own:
+            return node not in names.harmless
         return node.id in REFLECTIVE_MODULES and node.id not in names.paths
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REFLECTION:
-        return not _plain_attribute_access(node, names)
     return False
 
 
@@ -109,17 +125,19 @@ def _forbidden(path: str, rule: Rule) -> bool:
     return path in rule.names or any(leaf == name.rsplit(".", 1)[-1] for name in rule.names)
 
 
-def _plain_attribute_access(call: ast.Call, names: _Names) -> bool:
-    """`getattr(self, …)` and the like on something that is not a torch module: ordinary code."""
-    assert isinstance(call.func, ast.Name)
-    if call.func.id not in ("getattr", "setattr") or not call.args:
+def _plain_attribute_access(node: ast.AST) -> bool:
+    """`getattr(self, …)` and `setattr(self, …)`: ordinary code."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
         return False
-    target = call.args[0]
-    return isinstance(target, ast.Name) and target.id == "self"
+    target = node.args[0]
+    return node.func.id in ("getattr", "setattr") and isinstance(target, ast.Name) and target.id == "self"
 
 
 def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    """The syntax tree, also of a cell with magics and shell commands, which IPython takes out before Python reads."""
+    for text in (source, re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)):
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None

@@ -19,7 +19,7 @@ from autograder.grading.assignments import Assignment, load_assignment, owner_of
 from autograder.kernels.execution import Execution, Limits, execute
 from autograder.notebooks.fitting import fit, grade_id, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
-from autograder.results import Language, Outcome, SubmissionResult, Text, Verdict
+from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ def grade_submission(job: Job) -> Graded:
         reason=reason,
         seconds=time.monotonic() - started,
         exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
+        by_hand=_by_hand(assignment),
     )
     return Graded(result, nbformat.writes(fitted.notebook, indent=1))
 
@@ -230,11 +231,16 @@ def _wrong_notebook(assignment: Assignment, cells: list[SubmittedCell]) -> Text:
     )
 
 
+def _by_hand(assignment: Assignment) -> tuple[ByHand, ...]:
+    return tuple(ByHand(exercise, points) for exercise, points in assignment.manual.items())
+
+
 def _rejected(job: Job, assignment: Assignment, why: Text, started: float) -> Graded:
     message = Text(en=f"Not graded. {why.en}", zh=f"未评分。{why.zh}")
     verdicts = tuple(
         reasons.without_verdict(exercise, points, "rejected", message, judged=False)
         for exercise, points in assignment.exercises.items()
     )
-    result = SubmissionResult(job.student, Outcome.REJECTED, why, time.monotonic() - started, verdicts)
+    seconds = time.monotonic() - started
+    result = SubmissionResult(job.student, Outcome.REJECTED, why, seconds, verdicts)
     return Graded(result, None)

@@ -27,6 +27,7 @@ WORDS: Mapping[str, Text] = {
     "code": Text(en="Your code", zh="你的代码"),
     "output": Text(en="What your code showed", zh="你的代码的输出"),
     "figures": Text(en="Your figures", zh="你画出的图"),
+    "by-hand": Text(en="Read and graded by your teacher", zh="由老师阅读并评分"),
     "mistake": Text(en="mistake", zh="错误"),
     "hint": Text(
         en="Exercises are judged on numbers drawn for you; a regrade repeats the same ones.",
@@ -68,7 +69,7 @@ def feedback_page(
         notebook: the executed notebook as JSON, None when nothing was run.
     """
     cells = nbformat.reads(notebook, as_version=4).cells if notebook else []
-    code = {grade_id(cell): cell.source for cell in cells if is_answer(cell)}
+    written = {grade_id(cell): cell.source for cell in cells if is_answer(cell)}
     output = {grade_id(cell): _visible_output(cell) for cell in cells if is_test(cell)}
     environment = Environment(
         loader=PackageLoader("autograder.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -84,11 +85,12 @@ def feedback_page(
         exercises=[
             ExerciseFeedback(
                 verdict,
-                _shorten(code.get(verdict.exercise, "")),
+                _shorten(written.get(verdict.exercise, "")),
                 _shorten(output.get(f"test-{verdict.exercise}", "")),
             )
             for verdict in result.exercises
         ],
+        by_hand=[(item, _shorten(written.get(item.exercise, ""))) for item in result.by_hand],
         figures=[figure for cell in cells if cell.cell_type == "code" for figure in _figures(cell)],
     )
 

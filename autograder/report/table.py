@@ -68,6 +68,7 @@ def _notes(result: SubmissionResult, language: Language) -> str:
         for verdict in result.exercises
         if verdict.judged and verdict.score < verdict.max_score
     ]
+    lost += [f"{item.exercise}: by hand" for item in result.by_hand]
     notes = ", ".join(lost)
     if result.reason:
         notes = f"{result.reason.in_language(language)}; {notes}" if notes else result.reason.in_language(language)

@@ -156,7 +156,7 @@ def assert_schema(results: Document, assignment: str, language: str = "en") -> N
     """The JSON has exactly the documented keys and types (schema version 1), sorted by student."""
 
     def keys(document: Document, **types: type | tuple[type, ...]) -> None:
-        assert list(document) == list(types)
+        assert list(document) == list(types), list(document)
         for name, kind in types.items():
             assert isinstance(document[name], kind), (name, document[name])
             assert not isinstance(document[name], bool), name
@@ -175,10 +175,15 @@ def assert_schema(results: Document, assignment: str, language: str = "en") -> N
             score=float,
             max_score=float,
             seconds=float,
+            by_hand=list,
             exercises=list,
         )
+        for item in submission["by_hand"]:
+            keys(item, id=str, max_score=float)
         assert submission["outcome"] in ("graded", "partly-graded", "rejected")
         assert (submission["reason"] is None) == (submission["outcome"] == "graded")
+        for item in submission["by_hand"]:
+            keys(item, id=str, max_score=float)
         for exercise in submission["exercises"]:
             keys(
                 exercise,

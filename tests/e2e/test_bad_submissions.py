@@ -282,17 +282,19 @@ def test_gradebook_has_everybody(bad: BadClass) -> None:
             assert not record.needs_manual_grade, student
 
 
-def test_a_rejected_regrade_takes_nothing_along(bad: BadClass) -> None:
-    """Handed in again, now empty: the old points, notebook and page are gone; the same file again: the same result."""
+def test_regrading(bad: BadClass) -> None:
+    """Handed in again, now empty: the old points and notebook are gone. The same again: the same but for `seconds`."""
     again = bad.root / "again"
     again.mkdir()
     (again / "aaron.ipynb").write_bytes(b"")
     release = read(notebook_path(bad.root, "release", LESSON))
     write(_answered(release), again / "marked.ipynb")
-    _, results = grade(bad.root, LESSON, again, name="again")
+    write(_answered(release, **RUN["nonsense"][0]), again / "nonsense.ipynb")
+    _, results = grade(bad.root, LESSON, again, "--workers", "1", name="again")
     found = by_student(results)
     assert (found["aaron"]["outcome"], found["aaron"]["score"]) == ("rejected", 0.0)
-    assert without_seconds(found["marked"]) == without_seconds(bad.submissions["marked"])
+    for student in ("marked", "nonsense"):
+        assert without_seconds(found[student]) == without_seconds(bad.submissions[student])
     assert not notebook_path(bad.root, "autograded/aaron", LESSON).exists()
     with Gradebook(f"sqlite:///{bad.root}/gradebook.db", "order-matters") as gradebook:
         assert gradebook.find_submission(LESSON, "aaron").score == 0.0
