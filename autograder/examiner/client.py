@@ -9,7 +9,7 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import Client
 from typing import Any
 

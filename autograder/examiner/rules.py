@@ -32,7 +32,7 @@ class _Names:
     paths: dict[str, str] = field(default_factory=lambda: dict(WELL_KNOWN))
     own: set[str] = field(default_factory=set)
     stars: list[str] = field(default_factory=list)  # modules of torch from which everything was imported
-    harmless: set[ast.expr] = field(default_factory=set)  # uses of getattr and setattr that are ordinary code
+    harmless: set[ast.expr] = field(default_factory=set)
 
     def path(self, node: ast.expr) -> str | None:
         """The dotted torch path that an expression names, or None."""
@@ -87,9 +87,7 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
     for name in names.own:
         names.paths.pop(name, None)  # the answer's own definition hides an import of that name
     names.learn(tree)
-    names.harmless = {
-        node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and _plain_attribute_access(node)
-    }
+    names.harmless = _harmless(tree)
     for rule in rules:
         if any(path and _forbidden(path, rule) for path in inherited):
             return rule
@@ -113,9 +111,8 @@ def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
             return True
         if isinstance(node, ast.Attribute):
             return node.attr in REFLECTIVE_ATTRIBUTES
-        if node.id in REFLECTION and node.id not in names.own:
-            return node not in names.harmless
-        return node.id in REFLECTIVE_MODULES and node.id not in names.paths
+        if node.id in REFLECTION | REFLECTIVE_MODULES:
+            return node not in names.harmless and node.id not in names.paths
     return False
 
 
@@ -125,12 +122,22 @@ def _forbidden(path: str, rule: Rule) -> bool:
     return path in rule.names or any(leaf == name.rsplit(".", 1)[-1] for name in rule.names)
 
 
-def _plain_attribute_access(node: ast.AST) -> bool:
-    """`getattr(self, …)` and `setattr(self, …)`: ordinary code."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+def _harmless(tree: ast.AST) -> set[ast.expr]:
+    """Names of reflection that are ordinary code: `getattr(self, …)`, and a variable such as `vars` for variances."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    variables = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {call.func for call in calls}
+    return {
+        *(node for node in names if node.id in variables and node not in called),
+        *(call.func for call in calls if _is_attribute_of_self(call)),
+    }
+
+
+def _is_attribute_of_self(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Name) or call.func.id not in ("getattr", "setattr") or not call.args:
         return False
-    target = node.args[0]
-    return node.func.id in ("getattr", "setattr") and isinstance(target, ast.Name) and target.id == "self"
+    return isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
 
 
 def _parsed(source: str) -> ast.Module | None:

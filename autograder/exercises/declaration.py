@@ -42,9 +42,9 @@ class Step:
 def load(state: Mapping[str, Tensor], *, by_shape: bool = False) -> Step:
     """Copy these tensors into the parameters and buffers of the same name and shape; others stay as they are.
 
-    With `by_shape`, a layer whose names the module lacks (or has with other shapes) goes into a layer of the same shapes
-    that no name claims, the first in order, rather one with the same last name: then wrong names cost the points for
-    names, and values are judged all the same.
+    With `by_shape`, a layer whose names the module lacks (or has with other shapes) goes into a layer of the same
+    shapes that no name claims, the first in order, rather one with the same last name: then wrong names cost the points
+    for names, and values are judged all the same.
     """
     return Step("load", (dict(state), by_shape))
 
