@@ -56,4 +56,4 @@ help: ## help: this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/.*## /  make /'
 
 clean: ## clean: forget what grading wrote (gradebook, autograded, feedback, build)
-	rm -rf build autograded feedback gradebook.db .course-key
+	rm -rf build autograded feedback journal gradebook.db .course-key

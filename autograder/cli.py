@@ -23,9 +23,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     grade.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     grade.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
+    grade.add_argument("--rerun", action="store_true", help="run also what is unchanged since it was last graded")
     grade.add_argument("--workers", type=int, help="notebooks graded at a time (default: one a core)")
     grade.add_argument("--cell-timeout", type=float, metavar="S", help="seconds for one cell (default: 60)")
-    grade.add_argument("--test-timeout", type=float, metavar="S", help="seconds for one test cell (default: 20)")
+    grade.add_argument("--test-timeout", type=float, metavar="S", help="seconds for one test cell (default: 10)")
     grade.add_argument("--total-timeout", type=float, metavar="S", help="seconds for one notebook (default: 300)")
 
     check = commands.add_parser("check", help="judge one notebook here; exit status 1 when something is wrong")

@@ -16,6 +16,7 @@ from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebo
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
 from autograder.grading.classroom import course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook
+from autograder.grading.journal import Journal
 from autograder.grading.one import Graded, Job, grade_submission
 from autograder.grading.submissions import Submission, find_submissions
 from autograder.kernels.execution import Limits
@@ -73,13 +74,23 @@ def run_grade(options: argparse.Namespace) -> int:
     assignment = load_assignment(root, options.assignment)
     folder = options.submissions or root / "submitted"
     submissions = find_submissions(folder, assignment.name)
-    workers = min(options.workers or os.cpu_count() or 1, len(submissions))
     book = ClassBook(assignment)
     title = lesson_title(assignment, language)
     console = _console()
     key = course_key(root)
     if options.device == "cuda":
         _require_cuda()
+    journal = Journal(assignment, key=key, device=options.device, language=language, limits=limits)
+    known: dict[str, Graded] = {}
+    if not options.rerun:
+        found = (
+            (submission.student, journal.find(submission, book.autograded(submission.student)))
+            for submission in submissions
+        )
+        known = {student: graded for student, graded in found if graded is not None}
+    new = [submission for submission in submissions if submission.student not in known]
+    if known:
+        console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
     with (
         Progress(
@@ -107,17 +118,26 @@ def run_grade(options: argparse.Namespace) -> int:
             troubled += graded.result.outcome is not Outcome.GRADED
             progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
 
-        results = grade_class(
+        def graded_now(submission: Submission, graded: Graded) -> None:
+            finished(submission, graded)
+            journal.add(submission, graded)
+
+        for submission in submissions:
+            if submission.student in known:
+                finished(submission, known[submission.student])
+        results = [graded.result for graded in known.values()]
+        results += grade_class(
             assignment,
-            submissions,
+            new,
             workers=lambda count: local_workers(count, key, options.device),
-            count=workers,
+            count=min(options.workers or os.cpu_count() or 1, len(new)),
             key=key,
             device=options.device,
             language=language,
             limits=limits,
-            finished=finished,
+            finished=graded_now,
         )
+    results.sort(key=lambda result: result.student)
     if options.json:
         text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -142,6 +142,28 @@ class SubmissionResult:
         """Points that could be reached: the sum over exercises."""
         return round(sum(verdict.max_score for verdict in self.exercises), 6)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data with every language, for storage; `class_to_json` is the public form."""
+        return {
+            "student": self.student,
+            "outcome": str(self.outcome),
+            "reason": self.reason.to_json() if self.reason else None,
+            "seconds": self.seconds,
+            "exercises": [verdict.to_json() for verdict in self.exercises],
+            "by_hand": [[item.exercise, item.max_score] for item in self.by_hand],
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> SubmissionResult:
+        return SubmissionResult(
+            student=data["student"],
+            outcome=Outcome(data["outcome"]),
+            reason=Text.from_json(data["reason"]) if data["reason"] else None,
+            seconds=data["seconds"],
+            exercises=tuple(Verdict.from_json(item) for item in data["exercises"]),
+            by_hand=tuple(ByHand(exercise, points) for exercise, points in data["by_hand"]),
+        )
+
 
 def class_to_json(assignment: str, results: list[SubmissionResult], language: Language) -> dict[str, Any]:
     """The public JSON of a graded class, schema version 1.

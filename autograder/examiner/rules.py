@@ -22,7 +22,7 @@ REFLECTION = frozenset(
 REFLECTIVE_ATTRIBUTES = frozenset(
     {"__dict__", "__getattribute__", "__getattr__", "__globals__", "__builtins__", "__subclasses__"}
 )
-REFLECTIVE_MODULES = frozenset({"importlib", "builtins", "sys", "inspect", "gc", "operator", "ctypes"})
+REFLECTIVE_MODULES = frozenset({"importlib", "builtins", "inspect", "gc", "operator", "ctypes"})
 
 
 @dataclass
@@ -101,7 +101,7 @@ def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
         module = node.module if isinstance(node, ast.ImportFrom) else ""
         if isinstance(node, ast.ImportFrom):
             imported = [f"{module}.{alias.name}" for alias in node.names]
-            if any(path in rule.names for path in imported):
+            if any(path in rule.names or path == "sys.modules" for path in imported):
                 return True
         roots = [module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         return any(root.split(".")[0] in REFLECTIVE_MODULES for root in roots)
@@ -110,7 +110,8 @@ def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:
         if path and _forbidden(path, rule):
             return True
         if isinstance(node, ast.Attribute):
-            return node.attr in REFLECTIVE_ATTRIBUTES
+            loaded = isinstance(node.value, ast.Name) and node.value.id == "sys" and node.attr == "modules"
+            return loaded or node.attr in REFLECTIVE_ATTRIBUTES
         if node.id in REFLECTION | REFLECTIVE_MODULES:
             return node not in names.harmless and node.id not in names.paths
     return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from autograder.exercises import order, sinusoidal
+from autograder.exercises import block, embedding, order, rotary, sinusoidal
 from autograder.exercises.declaration import Exercise
 
-EXERCISES: dict[str, Exercise] = {exercise.id: exercise for exercise in (*order.EXERCISES, *sinusoidal.EXERCISES)}
+LESSONS = (order, sinusoidal, embedding, block, rotary)
+
+EXERCISES: dict[str, Exercise] = {exercise.id: exercise for lesson in LESSONS for exercise in lesson.EXERCISES}
 """Every exercise of the course."""

@@ -124,7 +124,7 @@ def grade_class(
                 take(submission, graded)
         return [submission for submission in batch if submission in lost]
 
-    lost = run(submissions, count)
+    lost = run(submissions, count) if submissions else []
     if lost:
         log.warning("a worker process was killed; grading %d submissions one at a time", len(lost))
     for submission in lost:
@@ -141,7 +141,7 @@ def _fault(assignment: Assignment, submission: Submission, error: Exception) -> 
         zh=f"评分程序处理此提交时出错（{what}）。请报告该问题；未给出分数。",
     )
     verdicts = tuple(
-        without_verdict(exercise, points, "rejected", why, judged=False)
+        without_verdict(exercise, points, "grader-failed", why, judged=False)
         for exercise, points in assignment.exercises.items()
     )
     return Graded(SubmissionResult(submission.student, Outcome.REJECTED, why, 0.0, verdicts), None)

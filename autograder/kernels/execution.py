@@ -42,7 +42,7 @@ class Limits:
     """
 
     cell_timeout_s: float = 60.0
-    test_timeout_s: float = 20.0
+    test_timeout_s: float = 10.0
     patience_after_timeout_s: float = 10.0
     total_timeout_s: float = 300.0
     answer_interrupt_s: float = 3.0

@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = Path(sys.executable).parent
 FIGURES_KEPT = ("attention-by-hand", "draw-both-orders", "draw-your-clocks")
 """Of the lessons' own code cells that no test needs (figures, experiments) a class runs only these: time."""
+GIVEN = ("imports", "given-encoding", "multi-head-attention")
+"""The lessons' own code cells that answers and tests need."""
 TEST_TIMEOUT_S = 12.0
 """Long enough for an honest test cell on a busy machine; an endless one is waited for this long."""
 
@@ -46,7 +48,7 @@ def notebook_path(root: Path, edition: str, assignment: str) -> Path:
 
 def is_needed(cell: NotebookNode) -> bool:
     """Whether a class is graded with this cell: everything but most figures and experiments."""
-    return cell.cell_type != "code" or "nbgrader" in cell.metadata or cell["id"] in ("imports", *FIGURES_KEPT)
+    return cell.cell_type != "code" or "nbgrader" in cell.metadata or cell["id"] in (*GIVEN, *FIGURES_KEPT)
 
 
 def course_folder(root: Path, *, whole: bool = False) -> Path:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import torch
-import torch.nn.functional as F
 
-from autograder.examiner.judge import judge_here
+from autograder.examiner.judge import Sources, judge_here
 from autograder.exercises import EXERCISES
+from tests.e2e.helpers import GIVEN, ROOT, notebook_path, read
 from tests.sample_class import ASSIGNMENTS, sample_class
 from tests.sample_class.student import GRADED, Student
 
@@ -34,14 +33,30 @@ def _unanswered(*arguments: Any, **options: Any) -> None:
     raise NotImplementedError
 
 
+@functools.cache
+def _given(assignment: str) -> tuple[str, ...]:
+    """The cells of the released notebook that every answer builds on."""
+    return tuple(
+        cell.source for cell in read(notebook_path(ROOT, "release", assignment)).cells if cell.get("id") in GIVEN
+    )
+
+
 def _run(assignment: str, student: Student) -> dict[str, Any]:
     """What the student's cells define, cell by cell; a cell with an error defines nothing."""
-    names: dict[str, Any] = {"torch": torch, "math": math, "F": F}
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for code in _given(assignment):
+        exec(code, names)
     for exercise in _exercises(assignment):
         for code in (student.own_cells.get(exercise, ""), student.answers.get(exercise, "")):
             with contextlib.suppress(SyntaxError):
                 exec(compile(code, exercise, "exec"), names)  # made-up answers of our own
     return names
+
+
+def _sources(assignment: str, student: Student, exercise: str) -> Sources:
+    """The texts of the exercise's answer cell and of the other cells, by which rules are checked."""
+    others = [source for name, source in student.answers.items() if name in EXERCISES and name != exercise]
+    return Sources(student.answers.get(exercise, ""), (*_given(assignment), *student.own_cells.values(), *others))
 
 
 @pytest.fixture
@@ -63,7 +78,7 @@ def test_declared_mistakes_are_found(assignment: str, student: Student) -> None:
             assert student.lost[exercise] == "not-defined"
             continue
         answers = [names.get(function, "?" if quiz else _unanswered) for function in functions]
-        verdict = judge_here(EXERCISES, exercise, answers, SEED, "cpu")
+        verdict = judge_here(EXERCISES, exercise, answers, SEED, "cpu", _sources(assignment, student, exercise))
         found = (verdict.score < verdict.max_score, verdict.mistake)
         assert found == (exercise in student.lost, student.lost.get(exercise)), (exercise, verdict.message.en)
 

@@ -153,7 +153,9 @@ def write_nan(x: Tensor) -> Tensor:
     return found
 
 
-@pytest.mark.parametrize("writes", [write_nan, lambda x: x.mul_(2), lambda x: x.resize_(1).mul(2)], ids=str)
+@pytest.mark.parametrize(
+    "writes", [write_nan, lambda x: x.mul_(2), lambda x: x.resize_(1).mul(2)], ids=["nan", "doubled", "resized"]
+)
 def test_writing_into_the_input_is_seen(writes: Callable[[Tensor], Tensor]) -> None:
     """Also with NaN, and also when the input's shape is changed."""
     assert scores(judge(double=writes))["inputs"] == 0.0

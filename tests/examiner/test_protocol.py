@@ -215,7 +215,11 @@ class LyingTensor(Tensor):
         return 0
 
 
-@pytest.mark.parametrize("value", [RunsWhenUnpickled(), AlwaysEqual(), Bomb(), len, torch, Tensor], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [RunsWhenUnpickled(), AlwaysEqual(), Bomb(), len, torch, Tensor],
+    ids=["reduce", "equal", "bomb", "function", "module", "class"],
+)
 def test_an_object_crosses_as_its_type_only(value: object) -> None:
     """Nothing of it runs on either side; the name of its type is all that arrives."""
     found = decode(encode([value]))[0]

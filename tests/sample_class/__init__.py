@@ -6,11 +6,24 @@ from pathlib import Path
 
 import nbformat
 
-from tests.sample_class import sinusoidal_encoding, why_order_matters
+from tests.sample_class import (
+    embedding_plus_position,
+    feed_forward_and_add_norm,
+    learned_and_rotary_encodings,
+    sinusoidal_encoding,
+    why_order_matters,
+)
 from tests.sample_class.student import Student
 
 _CLASSES: dict[str, tuple[Student, ...]] = {
-    lesson.ASSIGNMENT: lesson.STUDENTS for lesson in (why_order_matters, sinusoidal_encoding)
+    lesson.ASSIGNMENT: lesson.STUDENTS
+    for lesson in (
+        why_order_matters,
+        sinusoidal_encoding,
+        embedding_plus_position,
+        feed_forward_and_add_norm,
+        learned_and_rotary_encodings,
+    )
 }
 ASSIGNMENTS = tuple(_CLASSES)
 
