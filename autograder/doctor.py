@@ -33,10 +33,10 @@ def run_doctor(course: Path) -> int:
     for finding in examine(course):
         mark = "[red]no[/]" if finding.remedy else "[green]ok[/]"
         console.print(f"{mark}  {finding.what}: ", end="", highlight=False)
-        console.print(finding.state, markup=False, highlight=False)
+        console.print(finding.state, markup=False, highlight=False, soft_wrap=True)
         if finding.remedy:
             ailing += 1
-            console.print(f"      {finding.remedy}", markup=False, highlight=False)
+            console.print(f"      {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
     return 1 if ailing else 0
 
 
