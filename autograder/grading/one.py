@@ -16,7 +16,7 @@ from autograder.examiner.client import ADDRESS_VARIABLE, KEY_VARIABLE
 from autograder.examiner.server import ExaminerDied, ExaminerProcess
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
-from autograder.kernels.execution import Execution, Limits, execute
+from autograder.kernels.execution import Execution, Limits, execute, prepare
 from autograder.notebooks.fitting import fit, grade_id, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
@@ -57,7 +57,8 @@ def _examiner(course_key: bytes, device: str) -> ExaminerProcess:
 
 
 def warm_up(course_key: bytes, device: str) -> None:
-    """Start this worker's examiner before the first submission arrives."""
+    """Start this worker's examiner and its warm process, side by side, before the first submission arrives."""
+    prepare()
     _examiner(course_key, device)
 
 
@@ -117,6 +118,7 @@ def _run(
 ) -> tuple[dict[str, Verdict], Execution]:
     """Execute the notebook with the examiner beside it; a verdict, or the reason for none, for every exercise."""
     verdicts: dict[str, Verdict] = {}
+    prepare()
     examiner, address, key = _admitted(job)
     lost: list[str] = []
     sources = {

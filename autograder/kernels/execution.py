@@ -84,6 +84,12 @@ class _Client(NotebookClient):
         self.log = logging.getLogger(__name__)
 
 
+def prepare() -> None:
+    """Start what the first kernel will wait for, without waiting; for callers that have something else to start too."""
+    if warm.AVAILABLE:
+        warm.shared_zygote()
+
+
 def execute(
     notebook: NotebookNode,
     *,
