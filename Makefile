@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 ASSIGNMENT ?= 02-sinusoidal-encoding
 SUBMISSIONS ?= build/sample-class/$(ASSIGNMENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat import NotebookNode
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # pytest's workers share the cores; torch's own threads halve the speed
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = "01-tiny"

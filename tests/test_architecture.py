@@ -21,8 +21,12 @@ TABLE: dict[str, dict[str, set[str]]] = {
     "autograder.reference": {"ours": {"autograder.errors"}, "others": {"torch"}},
     # numpy, for right answers written with it.
     "autograder.exercises": {"ours": {"autograder.reference", "autograder.results"}, "others": {"torch", "numpy"}},
+    "autograder.examiner.address": {"ours": set(), "others": set()},
     "autograder.examiner.protocol": {"ours": set(), "others": {"torch", "numpy"}},
-    "autograder.examiner.client": {"ours": {"autograder.examiner.protocol"}, "others": {"torch", "numpy"}},
+    "autograder.examiner.client": {
+        "ours": {"autograder.examiner.protocol", "autograder.examiner.address"},
+        "others": {"torch", "numpy"},
+    },
     "autograder.examiner": {
         "ours": {"autograder.exercises", "autograder.results", "autograder.errors"},
         "others": {"torch", "numpy"},
@@ -186,7 +190,13 @@ except OSError:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     loaded = done.stdout.split()
-    assert loaded == ["autograder", "autograder.examiner", "autograder.examiner.client", "autograder.examiner.protocol"]
+    assert loaded == [
+        "autograder",
+        "autograder.examiner",
+        "autograder.examiner.address",
+        "autograder.examiner.client",
+        "autograder.examiner.protocol",
+    ]
 
 
 def _cells(notebook: Path) -> list[tuple[str, str]]:

@@ -17,11 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.examiner import protocol
-
-ADDRESS_VARIABLE = "ORDER_MATTERS_EXAMINER"
-"""Environment variable with the examiner's socket; absent when `grade` judges in the same process."""
-KEY_VARIABLE = "ORDER_MATTERS_EXAMINER_KEY"
-"""Environment variable with the key (hex) that opens the socket for this kernel."""
+from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
 
 
 def load_meta_device() -> None:

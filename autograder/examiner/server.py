@@ -1,14 +1,13 @@
-"""The examiner as a process of its own: hands out cases, receives raw tensors, keeps the verdicts.
+"""The examiner's own process: hands out cases, receives raw tensors, keeps the verdicts.
 
-The grader owns it through `ExaminerProcess`. A kernel reaches it through a socket, and only for the exercise whose test
-cell the grader is running at that moment, once.
+A kernel reaches it through a socket, and only for the exercise whose test cell the grader is running at that moment,
+once. The grader's end is `autograder.examiner.process`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import multiprocessing
 import secrets
 import threading
 from dataclasses import dataclass, field
@@ -18,32 +17,10 @@ from typing import Any, Protocol
 
 from autograder.examiner import protocol
 from autograder.examiner.client import load_meta_device
+from autograder.examiner.process import Closing
 from autograder.results import Verdict
 
-START_TIMEOUT_S = 120.0
-"""Importing torch takes about 2 s; a cold disk or a loaded machine can take many times that."""
-REPLY_TIMEOUT_S = 60.0
-
 log = logging.getLogger(__name__)
-
-
-class ExaminerDied(Exception):
-    """The examiner's process ended or stopped answering; what it had not yet handed over is lost."""
-
-
-@dataclass(frozen=True)
-class Closing:
-    """What an examination came to.
-
-    Attributes:
-        verdict: None when there was no complete examination.
-        refusal: why a message from the kernel was refused, if one was.
-        fault: what went wrong in the examiner itself, if something did.
-    """
-
-    verdict: Verdict | None
-    refusal: str | None = None
-    fault: str | None = None
 
 
 @dataclass
@@ -147,72 +124,9 @@ class _Server:
         return examination.judge(observations, Sources(window.answer, window.others))
 
 
-def _main(control: Connection[Any, Any], course_key: bytes, device: str) -> None:
+def serve(control: Connection[Any, Any], course_key: bytes, device: str) -> None:
+    """The whole life of the examiner's process. Arguments as for `ExaminerProcess`."""
     import torch
 
     torch.set_num_threads(1)  # cases are small; the cores belong to the kernels
     _Server(control, course_key, device).run()
-
-
-class ExaminerProcess:
-    """The grader's handle on an examiner. Starts the process at once; `admit` before each kernel.
-
-    Args:
-        course_key: secret from which each student's cases are drawn.
-        device: "auto", "cpu" or "cuda".
-    """
-
-    def __init__(self, course_key: bytes, device: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._control, theirs = context.Pipe()
-        self._process = context.Process(target=_main, args=(theirs, course_key, device), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._ready = False
-
-    def admit(self) -> tuple[str, str]:
-        """Let one more kernel in: the address and a fresh key (hex) for its environment. Earlier keys open no more.
-
-        Waits until the process is ready.
-        """
-        if not self._ready:
-            self._receive(START_TIMEOUT_S)
-            self._ready = True
-        self._send(("admit",))
-        address, key = self._receive(REPLY_TIMEOUT_S)
-        return address, key
-
-    def open(self, student: str, exercise: str, answer: str = "", others: tuple[str, ...] = ()) -> None:
-        """Allow one examination of this exercise, until `close`.
-
-        Args:
-            answer: text of the answer's cell, for exercises with rules.
-            others: texts of the notebook's other cells that are not the course's own.
-        """
-        self._send(("open", student, exercise, answer, others))
-        self._receive(REPLY_TIMEOUT_S)
-
-    def close(self) -> Closing:
-        """End the examination and hand over what it came to."""
-        self._send(("close",))
-        closing: Closing = self._receive(REPLY_TIMEOUT_S)
-        return closing
-
-    def stop(self) -> None:
-        self._control.close()
-        self._process.kill()
-        self._process.join()
-
-    def _send(self, message: tuple[Any, ...]) -> None:
-        try:
-            self._control.send(message)
-        except OSError as error:
-            raise ExaminerDied(str(error)) from error
-
-    def _receive(self, timeout_s: float) -> Any:
-        try:
-            if not self._control.poll(timeout_s):
-                raise ExaminerDied(f"no reply within {timeout_s:g} s")
-            return self._control.recv()
-        except (OSError, EOFError) as error:
-            raise ExaminerDied("its process ended") from error

@@ -12,8 +12,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from autograder.errors import UnreadableNotebook
-from autograder.examiner.client import ADDRESS_VARIABLE, KEY_VARIABLE
-from autograder.examiner.server import ExaminerDied, ExaminerProcess
+from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
+from autograder.examiner.process import ExaminerDied, ExaminerProcess
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
 from autograder.kernels.execution import Execution, Limits, execute, prepare

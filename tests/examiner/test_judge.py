@@ -13,6 +13,7 @@ from torch import Tensor
 
 from autograder.errors import NoSuchDevice, UnknownExercise
 from autograder.examiner import client, local, protocol
+from autograder.examiner.address import ADDRESS_VARIABLE
 from autograder.examiner.judge import ALL_RIGHT, UNANSWERED, Examination, accelerator, judge_here, seed_for
 from autograder.results import LANGUAGES, Verdict
 from tests.examiner.made_up import (
@@ -325,7 +326,7 @@ def test_grading_in_the_same_process_prints_and_returns_points(
     """Plain nbgrader takes the returned number as partial credit."""
     monkeypatch.setattr(local, "EXERCISES", {"made-up": MADE_UP})
     monkeypatch.setenv(local.LANGUAGE_VARIABLE, language)
-    monkeypatch.delenv(client.ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
     from autograder.examiner import grade
 
     assert grade("made-up", double, shift) == 5.5

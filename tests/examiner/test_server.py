@@ -15,8 +15,9 @@ import pytest
 import torch
 
 from autograder.examiner import client, grade, protocol
+from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
 from autograder.examiner.judge import Examination, judge_here, seed_for
-from autograder.examiner.server import ExaminerDied, ExaminerProcess
+from autograder.examiner.process import ExaminerDied, ExaminerProcess
 from autograder.exercises import EXERCISES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("examiner")]
@@ -44,14 +45,14 @@ def examiner(process: ExaminerProcess, monkeypatch: pytest.MonkeyPatch) -> Exami
     """A running examiner without an open window; `grade` in this process asks it."""
     process.close()
     address, key = process.admit()
-    monkeypatch.setenv(client.ADDRESS_VARIABLE, address)
-    monkeypatch.setenv(client.KEY_VARIABLE, key)
+    monkeypatch.setenv(ADDRESS_VARIABLE, address)
+    monkeypatch.setenv(KEY_VARIABLE, key)
     return process
 
 
 def admission() -> tuple[str, str]:
     """Address and key, as the kernel that was admitted last has them."""
-    return os.environ[client.ADDRESS_VARIABLE], os.environ[client.KEY_VARIABLE]
+    return os.environ[ADDRESS_VARIABLE], os.environ[KEY_VARIABLE]
 
 
 def connect(examiner: ExaminerProcess) -> Connection[Any, Any]:
@@ -121,7 +122,7 @@ def test_the_key_of_an_earlier_kernel_opens_no_more(examiner: ExaminerProcess, m
     """A process that one submission left behind cannot answer for the next one."""
     address, old = admission()
     _, new = examiner.admit()
-    monkeypatch.setenv(client.KEY_VARIABLE, new)
+    monkeypatch.setenv(KEY_VARIABLE, new)
     examiner.open("emmy", EXERCISE)
     with pytest.raises((AuthenticationError, OSError, EOFError)):
         Client(address, authkey=bytes.fromhex(old))
@@ -266,7 +267,7 @@ def test_nothing_but_questions_goes_to_the_kernel(
     """All that a client receives are its questions and a receipt: no expected value, score, message or mistake."""
     address, key = admission()
     recorder = Recorder(address, bytes.fromhex(key))
-    monkeypatch.setenv(client.ADDRESS_VARIABLE, recorder.address)
+    monkeypatch.setenv(ADDRESS_VARIABLE, recorder.address)
     answers = [EXERCISES[exercise].reference[name] for name in EXERCISES[exercise].functions]
     examiner.open("ada", exercise)
     grade(exercise, *answers)

@@ -11,10 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.examiner import client, grade
+from autograder.examiner import grade
+from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
 from autograder.examiner.client import observe_all
 from autograder.examiner.judge import Examination, Sources
-from autograder.examiner.server import ExaminerProcess
+from autograder.examiner.process import ExaminerProcess
 from autograder.exercises import block
 from autograder.results import Verdict
 
@@ -192,7 +193,7 @@ CELLS = ["subclass", "wrapped", "functional alias", "getattr", "rms norm of the 
 def test_in_a_notebook_without_the_grader_the_rule_holds(
     name: str, notebook: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(client.ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
     assert _graded_in(notebook, BROKEN[name]) == 0.0
     assert RULE.message.en in capsys.readouterr().out
 
@@ -201,7 +202,7 @@ def test_in_a_notebook_without_the_grader_the_rule_holds(
 def test_in_a_notebook_without_the_grader_a_right_answer_gets_its_points(
     notebook: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(client.ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
     assert _graded_in(notebook, "theirs = nn.LayerNorm(4)", KEPT["plain"][0]) == 3.0
 
 
@@ -220,8 +221,8 @@ def test_through_the_examiners_socket_the_rule_holds(
     name: str, examiner: ExaminerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, key = examiner.admit()
-    monkeypatch.setenv(client.ADDRESS_VARIABLE, address)
-    monkeypatch.setenv(client.KEY_VARIABLE, key)
+    monkeypatch.setenv(ADDRESS_VARIABLE, address)
+    monkeypatch.setenv(KEY_VARIABLE, key)
     answer, other = {**{n: (text, "") for n, text in BROKEN.items()}, **HELPERS, **KEPT}[name]
     examiner.open("ada", "layer-norm", answer, (other, answer))
     grade("layer-norm", _defined(answer, other))
