@@ -287,12 +287,17 @@ def submit(tmp_path: Path) -> Callable[[NotebookNode, str], Path]:
     return write
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole classes first, then what starts processes: no worker is left with minutes of work at the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, "e2e" not in item.path.parts))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadgroup`: the tests of one file and one lesson share a worker, hence a fixture graded once.
 
-    pytest-xdist 3.8 marks groups in the test's id, which pytest 9.2 no longer lets it change: `xdist_group` is
-    silently without effect there. The groups are the ones that the marks ask for.
+    So do the tests of one exercise's declaration. (pytest-xdist 3.8 marks groups in the test's id, which pytest 9.2 no
+    longer lets it change: `xdist_group` is silently without effect there.)
     """
     if config.getvalue("dist") != "loadgroup":
         return None
@@ -301,7 +306,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFileAndLesson(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            lesson = re.search(r"[\[-](\d\d)-", test)
+            lesson = re.search(r"[\[-](\d\d)-", test) or re.search(r"\[([a-z-]+):", test)
             return f"{file}@{lesson.group(1)}" if lesson else file
 
+    config.option.loadscopereorder = False  # in the order of the collection, not by the number of tests
     return ByFileAndLesson(config, log)

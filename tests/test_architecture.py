@@ -34,7 +34,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
     # The warm process loads what notebooks and `grade` load, and no answers.
     "autograder.kernels.zygote": {
         "ours": {"autograder.examiner.client"},
-        "others": {"torch", "numpy", "matplotlib", "ipykernel"},
+        "others": {"torch", "numpy", "matplotlib", "ipykernel", "IPython", "tornado", "stack_data", "pygments"},
     },
     "autograder.kernels": {
         "ours": {"autograder.results", "autograder.errors"},

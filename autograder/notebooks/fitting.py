@@ -127,7 +127,7 @@ def _own_cell(cell: SubmittedCell, number: int) -> NotebookNode:
 
 
 def _match(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookNode) -> list[int | None]:
-    """Each submitted cell's place in the release: by nbgrader's id, by cell id, by its text, by what it defines."""
+    """Each submitted cell's place in the release: by its marks, by id, by text, by what it defines, by where it is."""
     by_grade_id = {grade_id(cell): place for place, cell in enumerate(source.cells) if grade_id(cell)}
     by_id = {cell["id"]: place for place, cell in enumerate(source.cells)}
     by_text = {cell.source.strip(): by_id[cell["id"]] for cell in release.cells if cell.source.strip()}
@@ -148,9 +148,32 @@ def _match(cells: Sequence[SubmittedCell], source: NotebookNode, release: Notebo
             if places[number] is None and cells[number].kind == "code" and wanted & defined_names(cells[number].source):
                 places[number] = place
                 break
+    _match_texts(cells, source, places)
     tests = {grade_id(cell): place for place, cell in enumerate(source.cells) if is_test(cell)}
     for number, cell in enumerate(cells):  # copies of our own test cells whose metadata is gone
         opening = re.match(r'\s*with check\("([a-z0-9-]+)"\):', cell.source)
         if places[number] is None and opening:
             places[number] = tests.get(f"test-{opening.group(1)}")
     return places
+
+
+def _match_texts(cells: Sequence[SubmittedCell], source: NotebookNode, places: list[int | None]) -> None:
+    """Give a text answer (nothing names it once metadata and ids are gone) the text that stands in its place.
+
+    That is a text of the student's own between the cells around it: the one that opens as the released text does, else
+    the first.
+    """
+    for place, original in enumerate(source.cells):
+        if place in places or not is_answer(original) or original.cell_type != "markdown":
+            continue
+        before = max((number for number, found in enumerate(places) if found is not None and found < place), default=-1)
+        after = next(
+            (number for number, found in enumerate(places) if number > before and found is not None), len(cells)
+        )
+        own = [
+            number for number in range(before + 1, after) if cells[number].kind == "markdown" and cells[number].source
+        ]
+        opening = original.source.strip().partition("\n")[0]
+        alike = [number for number in own if cells[number].source.strip().startswith(opening)]
+        if own:
+            places[(alike or own)[0]] = place

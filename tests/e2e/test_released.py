@@ -168,8 +168,7 @@ def _printed(outputs: list[NotebookNode]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("released-untouched")
-@pytest.mark.parametrize("assignment", ASSIGNMENTS[:2])
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_untouched_release_stops_with_an_explanation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
     """ "Run all" before the first answer: everything runs up to the first exercise, whose check says what to do."""
     notebook = read(notebook_path(ROOT, "release", assignment))
@@ -201,9 +200,7 @@ print("seconds", time.process_time())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "assignment", [pytest.param(name, marks=pytest.mark.xdist_group(f"released-{name}")) for name in ASSIGNMENTS[:2]]
-)
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_answered_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
     """With answers in place all cells run, every check passes, nothing of ours is imported, in a minute on two cores.
 

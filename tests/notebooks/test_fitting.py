@@ -245,18 +245,46 @@ def test_moved_answers_come_back_to_their_place(
 def test_stripped_metadata_is_no_loss(
     fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode, tiny_source: NotebookNode
 ) -> None:
-    """Without any metadata or id, answers are found by what they define, the rest by its text."""
+    """Without any metadata or id, answers are found by what they define, texts by their place, the rest by its text."""
     for cell in submission.cells:
         cell.metadata = {}
         del cell["id"]
     result = fitted(submission)
     assert source_of(result.notebook, "pair-frequencies") == PAIR_ANSWER
     assert source_of(result.notebook, "causal-mask") == MASK_ANSWER
-    assert result.missing == ("reflection",)
-    course = [name for name in ids(result.notebook) if not name.startswith("own-")]
-    assert course == ids(tiny_source)
-    own = [cell.source for cell in result.notebook.cells if cell["id"].startswith("own-")]
-    assert own == ["I saw dots."]
+    assert source_of(result.notebook, "reflection") == "I saw dots."
+    assert result.missing == ()
+    assert ids(result.notebook) == ids(tiny_source)
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer", "own"),
+    [
+        (["First, a note.", "What did you see?\n\nDots."], "What did you see?\n\nDots.", ["First, a note."]),
+        (["Dots.", "And more dots."], "Dots.", ["And more dots."]),
+        ([], None, []),
+    ],
+    ids=["the one that keeps the question", "the first", "deleted"],
+)
+def test_a_text_without_metadata_is_found_by_its_place(
+    fitted: Callable[[NotebookNode], Fitted],
+    submission: NotebookNode,
+    tiny_source: NotebookNode,
+    texts: list[str],
+    answer: str | None,
+    own: list[str],
+) -> None:
+    """Notes elsewhere in the notebook are not taken for it; what else stands in the place stays as a note."""
+    submission.cells[-1:] = [nbformat.v4.new_markdown_cell(text) for text in texts]
+    submission.cells.insert(1, nbformat.v4.new_markdown_cell("What did you see? A note of mine, far away."))
+    for cell in submission.cells:
+        cell.metadata = {}
+        cell.pop("id", None)
+    result = fitted(submission)
+    assert source_of(result.notebook, "reflection") == (answer or "YOUR ANSWER HERE")
+    assert result.missing == (() if answer else ("reflection",))
+    notes = [cell.source for cell in result.notebook.cells if cell["id"].startswith("own-")]
+    assert notes == ["What did you see? A note of mine, far away.", *own]
 
 
 def test_ids_alone_are_enough(fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import nbformat
@@ -33,13 +34,16 @@ def sample_class(assignment: str) -> dict[str, Student]:
     return {f"student-{number:02d}": student for number, student in enumerate(_CLASSES[assignment], start=1)}
 
 
-def write_class(course_root: Path, assignment: str, folder: Path) -> list[Path]:
+def write_class(
+    course_root: Path, assignment: str, folder: Path, students: Collection[str] | None = None
+) -> list[Path]:
     """Write what the class hands in, in nbgrader's layout.
 
     Args:
         course_root: the folder that holds `release/`.
         assignment: a lesson's name, such as 02-sinusoidal-encoding.
         folder: where `<student>/<assignment>/<assignment>.ipynb` goes.
+        students: only these; everybody when None.
 
     Returns:
         The files written, by student.
@@ -47,6 +51,8 @@ def write_class(course_root: Path, assignment: str, folder: Path) -> list[Path]:
     release = nbformat.read(course_root / "release" / assignment / f"{assignment}.ipynb", as_version=4)
     written = []
     for name, student in sample_class(assignment).items():
+        if students is not None and name not in students:
+            continue
         path = folder / name / assignment / f"{assignment}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(student.form(student.notebook(release)))
