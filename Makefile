@@ -19,7 +19,7 @@ LESSONS := $(wildcard course/*.py course/figures/*.py course/lessons/*.md course
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), f"Python 3.11 or newer is needed, this is {sys.version}"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_ARGS) --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
 build/.released: $(INSTALLED) $(LESSONS)

@@ -36,6 +36,12 @@ UNANSWERED = Text(
     en="There is no answer here yet: the cell is as it was given out.",
     zh="这道题还没有作答：单元格仍是下发时的样子。",
 )
+EARLIER_UNANSWERED = Text(
+    en="Your answer runs into a NotImplementedError that is not its own: it uses a function or class that is not "
+    "written yet, in an earlier exercise or in a cell of yours. Write that one first.",
+    zh="你的作答运行时遇到了别处的 NotImplementedError：它用到的某个函数或类还没有写好，可能在前面的练习里，"
+    "也可能在你自己的单元格里。请先完成那一处。",
+)
 
 
 def accelerator(device: str) -> str:
@@ -206,7 +212,9 @@ class Examination:
         text = _summary(results)
         if _always_the_same_error(observed):
             text = next(filter(None, failures.values()), text)
-        if unanswered:
+        if unanswered and sources and sources.answer.strip() and "NotImplementedError" not in sources.answer:
+            slug, text = "earlier-unanswered", EARLIER_UNANSWERED
+        elif unanswered:
             slug, text = "unanswered", UNANSWERED
         elif explained:
             primary = self._primary(explained)

@@ -1,8 +1,9 @@
 """Rules such as "without `torch.nn.LayerNorm`", checked on the answer's syntax tree, outside the student's process.
 
 Names are followed through imports and assignments (`import torch.nn as n`, `make = n.LayerNorm`), also those of the
-student's other cells. A look-up whose name is not written out (`getattr(nn, name)`, `vars(nn)`, `eval`) in an answer
-with a rule counts as breaking it, because what it finds can't be read from the text.
+student's other cells; functions and classes of those cells that the answer uses count as part of the answer. A look-up
+whose name is not written out (`getattr(nn, name)`, `vars(nn)`, `eval`) in an answer with a rule counts as breaking it,
+because what it finds can't be read from the text.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
     if tree is None:
         return None  # a cell that does not parse defines nothing, so there is nothing to judge
     names = _Names()
-    for other in others:
-        parsed = _parsed(other)
-        if parsed is not None:
-            names.learn(parsed)
+    elsewhere = [parsed for parsed in map(_parsed, others) if parsed is not None]
+    for parsed in elsewhere:
+        names.learn(parsed)
+    tree.body += _used_definitions(tree, elsewhere)
     definitions = [node for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     inherited = [names.path(base) for node in definitions if isinstance(node, ast.ClassDef) for base in node.bases]
     names.own = {node.name for node in definitions}
@@ -94,6 +95,31 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
         if any(_breaks(node, rule, names) for node in ast.walk(tree)):
             return rule
     return None
+
+
+def _used_definitions(tree: ast.Module, elsewhere: Iterable[ast.Module]) -> list[ast.stmt]:
+    """The functions and classes of other cells that the answer uses, directly or through one another.
+
+    Of two with one name the last counts, and one of the answer's own hides them all.
+    """
+    defined = {
+        node.name: node
+        for cell in elsewhere
+        for node in cell.body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            defined.pop(node.name, None)
+    found: list[ast.stmt] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for name in {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}:
+            definition = defined.pop(name, None)
+            if definition is not None:
+                found.append(definition)
+                waiting.append(definition)
+    return found
 
 
 def _breaks(node: ast.AST, rule: Rule, names: _Names) -> bool:

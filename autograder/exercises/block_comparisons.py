@@ -207,15 +207,16 @@ def same_count(name: str) -> Comparison:
     def compare(case: Case, expected: Observation, observed: Observation) -> Text | None:
         if isinstance(expected, Raised) or isinstance(observed, Raised):
             return same_shape(case, expected, observed)
-        sides = [side.value if isinstance(side.value, dict) else None for side in (expected, observed)]
-        there = [side is not None and name in side for side in sides]
+        if not isinstance(expected.value, dict) or not isinstance(observed.value, dict):
+            return same_counts_form(case, expected, observed)
+        there = [name in side.value for side in (expected, observed)]
         if there[0] != there[1]:
             return Text(
                 en=f"{describe_call(case)}: there is {'no' if there[0] else 'an'} entry {name!r}.",
                 zh=f"{describe_call(case)}：{'缺少' if there[0] else '有'}条目 {name!r}。",
             )
-        if sides[0] is None or sides[1] is None or not there[0]:
-            return None
-        return exactly(case, Returned({name: sides[0][name]}), Returned({name: sides[1][name]}))
+        if not there[0]:
+            return same_counts_form(case, expected, observed)  # which other keys, then
+        return exactly(case, Returned({name: expected.value[name]}), Returned({name: observed.value[name]}))
 
     return compare

@@ -14,7 +14,16 @@ from torch import Tensor
 from autograder.errors import NoSuchDevice, UnknownExercise
 from autograder.examiner import client, local, protocol
 from autograder.examiner.address import ADDRESS_VARIABLE
-from autograder.examiner.judge import ALL_RIGHT, UNANSWERED, Examination, accelerator, judge_here, seed_for
+from autograder.examiner.judge import (
+    ALL_RIGHT,
+    EARLIER_UNANSWERED,
+    UNANSWERED,
+    Examination,
+    Sources,
+    accelerator,
+    judge_here,
+    seed_for,
+)
 from autograder.results import LANGUAGES, Verdict
 from tests.examiner.made_up import (
     MADE_UP,
@@ -57,6 +66,23 @@ def test_an_unanswered_exercise_is_told_as_such() -> None:
     """The stub's NotImplementedError in every case is no mistake."""
     verdict = judge(not_answered, not_answered)
     assert (verdict.score, verdict.mistake, verdict.message) == (0.0, "unanswered", UNANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("source", "slug"),
+    [
+        ("def double(x):\n    return earlier(x)", "earlier-unanswered"),
+        ("def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()", "unanswered"),
+        ("", "unanswered"),
+    ],
+    ids=["uses an earlier stub", "the stub itself", "text unknown"],
+)
+def test_an_answer_that_uses_an_unanswered_one_is_not_called_unanswered(source: str, slug: str) -> None:
+    """Whose NotImplementedError it is can be read from the answer's text."""
+    answers = (not_answered, not_answered)
+    verdict = judge_here({"made-up": MADE_UP}, "made-up", answers, SEED, "cpu", Sources(source))
+    assert (verdict.score, verdict.mistake) == (0.0, slug)
+    assert verdict.message == (UNANSWERED if slug == "unanswered" else EARLIER_UNANSWERED)
 
 
 def test_half_an_answer_is_judged_in_half() -> None:

@@ -115,6 +115,15 @@ OTHERS = {
         "from torch.nn import LayerNorm",
         "class LayerNorm(LayerNorm):\n    pass",
     ),
+    "a function that uses it": ("def helper(x):\n    return F.layer_norm(x, (3,))", "y = helper(x)"),
+    "a class that uses it": (
+        "class Norm(nn.Module):\n    def forward(self, x):\n        return F.layer_norm(x, (3,))",
+        "class Answer(nn.Module):\n    def __init__(self):\n        self.norm = Norm()",
+    ),
+    "through two functions": (
+        "def inner(x):\n    return F.layer_norm(x, (3,))\n\ndef helper(x):\n    return inner(x)",
+        "def answer(x):\n    return helper(x)",
+    ),
     "beside a magic": ("%load_ext autoreload\nfrom torch.nn import LayerNorm as Harmless", "y = Harmless(3)"),
 }
 
@@ -133,8 +142,31 @@ def test_an_own_definition_hides_an_import_of_that_name() -> None:
     assert broken_rule([RULE], answer, ["from torch.nn import LayerNorm", "y = nn.LayerNorm(3)"]) is None
 
 
+def test_an_own_definition_hides_a_helper_of_that_name() -> None:
+    helper = "def norm(x):\n    return F.layer_norm(x, (3,))"
+    assert broken_rule([RULE], "def norm(x):\n    return x\n\ny = norm(x)", [helper]) is None
+
+
+def test_of_two_helpers_of_one_name_the_last_counts() -> None:
+    """As when the notebook runs."""
+    ready_made, own = "def norm(x):\n    return F.layer_norm(x, (3,))", "def norm(x):\n    return x - x.mean()"
+    assert broken_rule([RULE], "y = norm(x)", [ready_made, own]) is None
+    assert broken_rule([RULE], "y = norm(x)", [own, ready_made]) is RULE
+
+
+def test_helpers_may_call_each_other_in_a_circle() -> None:
+    assert broken_rule([RULE], "y = a(1)", ["def a(n):\n    return b(n)\n\ndef b(n):\n    return a(n)"]) is None
+
+
 def test_other_cells_may_use_what_the_answer_must_not() -> None:
-    assert broken_rule([RULE], "y = 1", ["compare = nn.LayerNorm(3)", "eval('1')", "import importlib"]) is None
+    assert (
+        broken_rule(
+            [RULE],
+            "y = 1",
+            ["compare = nn.LayerNorm(3)", "eval('1')", "def f(x):\n    return nn.LayerNorm(3)(x)", "import importlib"],
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,17 @@ def test_each_count_is_judged_alone() -> None:
     assert verdict.mistake is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "slug"),
+    [((1, 2, 3), "tuple-returned"), ([7], None), (5, None), (None, None), ("parameters", None), ({}, None)],
+    ids=repr,
+)
+def test_counts_that_are_no_dict_are_told_as_such(answer: object, slug: str | None) -> None:
+    """And not as a dict with other keys."""
+    verdict = _judge(block.BLOCK_COST, lambda *a, **k: answer)
+    assert (verdict.score, verdict.mistake) == (0.0, slug)
+
+
 # The lesson
 
 

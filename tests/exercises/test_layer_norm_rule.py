@@ -98,6 +98,10 @@ HELPERS = {
         _own("return helper(x, self.weight, self.bias, self.eps)"),
         "def helper(x, weight, bias, eps):\n    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)\n",
     ),
+    "helper that centres for itself": (
+        _own("return helper(x) * self.weight + self.bias"),
+        "def helper(x):\n    return F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=1e-5)\n",
+    ),
     "alias in another cell": (_own(f"return shortcut(x, {AFFINE})"), "shortcut = F.layer_norm\n"),
     "module alias in another cell": (_own(f"return G.layer_norm(x, {AFFINE})"), "import torch.nn.functional as G\n"),
 }
