@@ -23,3 +23,6 @@ c.GenerateAssignment.preprocessors = [
 _execute, *_after = Autograde.autograde_preprocessors.default()
 c.Autograde.sanitize_preprocessors = [DropTags, *Autograde.sanitize_preprocessors.default()]
 c.Autograde.autograde_preprocessors = [_execute, OnlyPointsCount, *_after]
+
+# An experiment takes a few seconds; on a busy machine nbgrader's 30 s are not always enough.
+c.Execute.timeout = 120

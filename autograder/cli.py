@@ -61,6 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OrderMattersError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a disk that is full, a file where a folder should be
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130

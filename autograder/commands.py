@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
-from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
+from autograder.grading.assignments import Assignment, assignment_names, load_assignment, owner_of_answers
 from autograder.grading.classroom import course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook
 from autograder.grading.journal import Journal
 from autograder.grading.one import Graded, Job, grade_submission
-from autograder.grading.submissions import Submission, find_submissions
+from autograder.grading.submissions import Submission, find_submissions, ignored_files
 from autograder.kernels.execution import Limits
 from autograder.notebooks.reading import read_cells
 from autograder.report.feedback import feedback_page
@@ -73,7 +73,9 @@ def run_grade(options: argparse.Namespace) -> int:
         raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
     assignment = load_assignment(root, options.assignment)
     folder = options.submissions or root / "submitted"
-    submissions = find_submissions(folder, assignment.name)
+    submissions = find_submissions(folder, assignment.name, assignment_names(root))
+    if options.json:
+        _require_writable(options.json)
     book = ClassBook(assignment)
     title = lesson_title(assignment, language)
     console = _console()
@@ -89,6 +91,8 @@ def run_grade(options: argparse.Namespace) -> int:
         )
         known = {student: graded for student, graded in found if graded is not None}
     new = [submission for submission in submissions if submission.student not in known]
+    if ignored := ignored_files(folder):
+        console.print(f"not notebooks, ignored: {', '.join(ignored[:5])}{', …' * (len(ignored) > 5)}", markup=False)
     if known:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
@@ -140,7 +144,6 @@ def run_grade(options: argparse.Namespace) -> int:
     results.sort(key=lambda result: result.student)
     if options.json:
         text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(text + "\n", encoding="utf-8")
     print_class(console, assignment.name, results, language)
     pages = root / "feedback"
@@ -198,6 +201,16 @@ def _assignment_of(root: Path, notebook: Path) -> str:
     if owner is None:
         raise OrderMattersError(f"{notebook} has no answer cell of any lesson. Say which lesson with --assignment.")
     return owner
+
+
+def _require_writable(path: Path) -> None:
+    """Find out before grading, not after it, whether the results can be written there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise OrderMattersError(f"--json {path} can't be written: {error.strerror}.") from error
 
 
 def _require_cuda() -> None:

@@ -212,10 +212,10 @@ class Examination:
         text = _summary(results)
         if _always_the_same_error(observed):
             text = next(filter(None, failures.values()), text)
-        if unanswered and sources and sources.answer.strip() and "NotImplementedError" not in sources.answer:
-            slug, text = "earlier-unanswered", EARLIER_UNANSWERED
-        elif unanswered:
+        if unanswered:
             slug, text = "unanswered", UNANSWERED
+            if _runs_into_another_stub(observed, sources):
+                slug, text = "earlier-unanswered", EARLIER_UNANSWERED
         elif explained:
             primary = self._primary(explained)
             slug, text = primary.mistake.slug, _joined(primary, explained, results)
@@ -339,6 +339,12 @@ def _is_unanswered(observed: Sequence[Observation]) -> bool:
         return isinstance(item.value, str) and item.value.strip() == "?"
 
     return all(untouched(item) for item in observed)
+
+
+def _runs_into_another_stub(observed: Sequence[Observation], sources: Sources | None) -> bool:
+    """The answer raises NotImplementedError, and its text does not: the error is another cell's."""
+    text = sources.answer.strip() if sources else ""
+    return bool(text) and "NotImplementedError" not in text and any(isinstance(item, Raised) for item in observed)
 
 
 def _always_the_same_error(observed: Sequence[Observation]) -> bool:

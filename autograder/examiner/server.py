@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import signal
 import threading
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
@@ -128,5 +129,6 @@ def serve(control: Connection[Any, Any], course_key: bytes, device: str) -> None
     """The whole life of the examiner's process. Arguments as for `ExaminerProcess`."""
     import torch
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when the grader's end of `control` closes
     torch.set_num_threads(1)  # cases are small; the cores belong to the kernels
     _Server(control, course_key, device).run()

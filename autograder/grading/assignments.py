@@ -70,3 +70,17 @@ def owner_of_answers(root: Path, grade_ids: set[str]) -> str | None:
     counts = {name: len(grade_ids & set(load_assignment(root, name).answers)) for name in assignment_names(root)}
     best = max(counts, key=lambda name: counts[name], default=None)
     return best if best and counts[best] else None
+
+
+def owner_of_texts(root: Path, texts: set[str]) -> str | None:
+    """The assignment whose released notebook has the most cells with these texts, or None when none has three more.
+
+    Cells that several lessons share, such as the imports, count for all of them alike.
+    """
+    counts = sorted(
+        (len(texts & {cell.source.strip() for cell in load_assignment(root, name).release.cells if cell.source}), name)
+        for name in assignment_names(root)
+    )
+    if not counts or counts[-1][0] < 3 + (counts[-2][0] if len(counts) > 1 else 0):
+        return None
+    return counts[-1][1]

@@ -54,8 +54,21 @@ def _written_key(path: Path) -> bytes:
 def local_workers(count: int, key: bytes, device: str) -> Iterator[Executor]:
     """Worker processes on this machine, each with an examiner of its own already starting."""
     context = get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context, initializer=warm_up, initargs=(key, device)) as executor:
+    with cancelling(
+        ProcessPoolExecutor(count, mp_context=context, initializer=warm_up, initargs=(key, device))
+    ) as executor:
         yield executor
+
+
+@contextmanager
+def cancelling(executor: Executor) -> Iterator[Executor]:
+    """As `with executor`; after an error or Ctrl-C, what has not begun is cancelled: nobody would keep the result."""
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    executor.shutdown()
 
 
 Workers = Callable[[int], AbstractContextManager[Executor]]

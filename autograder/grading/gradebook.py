@@ -24,6 +24,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
+from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
 
 
@@ -89,6 +90,7 @@ class ClassBook:
                     grade.auto_score, grade.needs_manual_grade = 0, False
                 gradebook.db.commit()
         place = self.autograded(student)
+        before = _texts(place)
         place.unlink(missing_ok=True)
         if notebook is None:
             return
@@ -97,10 +99,30 @@ class ClassBook:
             executed, _ = preprocessor(config=self._config).preprocess(executed, self._resources(student))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(notebook, encoding="utf-8")
+        self._keep_marked(student, before, _texts(place))
+
+    def _keep_marked(self, student: str, before: dict[str, str], after: dict[str, str]) -> None:
+        """What was graded by hand and has not changed since needs no second look; nbgrader asks for one each time."""
+        name = self._assignment.name
+        with Gradebook(self.db_url, self._directory.course_id) as gradebook:
+            for grade in gradebook.find_submission_notebook(name, name, student).grades:
+                unchanged = grade.name in before and before[grade.name] == after.get(grade.name)
+                if grade.name in self._assignment.manual and grade.manual_score is not None and unchanged:
+                    grade.needs_manual_grade = False
+            gradebook.db.commit()
 
     def autograded(self, student: str) -> Path:
         """Where formgrader looks for the student's executed notebook."""
         return self._assignment.root / "autograded" / student / self._assignment.name / f"{self._assignment.name}.ipynb"
+
+
+def _texts(executed: Path) -> dict[str, str]:
+    """The text of each answer cell of an executed notebook by its grade id; nothing when there is no such notebook."""
+    try:
+        cells = nbformat.read(executed, as_version=4).cells
+    except (OSError, ValueError):
+        return {}
+    return {grade_id(cell) or "": cell.source for cell in cells if is_answer(cell)}
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,9 +17,9 @@ from autograder.errors import UnreadableNotebook
 from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
 from autograder.examiner.process import ExaminerDied, ExaminerProcess
 from autograder.grading import reasons
-from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers
+from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers, owner_of_texts
 from autograder.kernels.execution import Execution, Limits, execute, prepare
-from autograder.notebooks.fitting import fit, grade_id, is_locked, is_test
+from autograder.notebooks.fitting import defined_names, fit, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
 
@@ -58,6 +60,7 @@ def _examiner(course_key: bytes, device: str) -> ExaminerProcess:
 
 def warm_up(course_key: bytes, device: str) -> None:
     """Start this worker's examiner and its warm process, side by side, before the first submission arrives."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the main process's affair
     prepare()
     _examiner(course_key, device)
 
@@ -121,16 +124,15 @@ def _run(
     prepare()
     examiner, address, key = _admitted(job)
     lost: list[str] = []
-    sources = {
-        grade_id(cell) or cell["id"]: cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "code" and not is_locked(cell)
-    }
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
+    wanted = {grade_id(cell): defined_names(cell.source) for cell in assignment.source.cells if is_answer(cell)}
 
     def before_cell(cell: NotebookNode) -> None:
         if is_test(cell) and not lost:
             try:
-                examiner.open(job.student, _exercise(cell), sources.get(_exercise(cell), ""), tuple(sources.values()))
+                exercise = _exercise(cell)
+                answer = _text_of_answer(sources, wanted.get(exercise, frozenset()))
+                examiner.open(job.student, exercise, answer, tuple(sources))
             except ExaminerDied:
                 lost.append(_exercise(cell))
 
@@ -148,7 +150,9 @@ def _run(
             lost.append(exercise)
             verdicts[exercise] = reasons.examiner_died(exercise, points)
             return
-        if closing.verdict is not None:
+        if closing.verdict is not None and closing.verdict.mistake == "unanswered" and exercise in missing:
+            verdicts[exercise] = reasons.answer_missing(exercise, points)
+        elif closing.verdict is not None:
             verdicts[exercise] = closing.verdict
         elif closing.refusal is not None:
             verdicts[exercise] = reasons.refused(exercise, points, closing.refusal)
@@ -185,6 +189,11 @@ def _run(
     return verdicts, execution
 
 
+def _text_of_answer(sources: Sequence[str], names: frozenset[str]) -> str:
+    """Every cell that defines one of an answer's names, wherever it stands: the rules hold for them all."""
+    return "\n\n".join(source for source in sources if names & defined_names(source))
+
+
 def _exercise(test_cell: NotebookNode) -> str:
     return (grade_id(test_cell) or "").removeprefix("test-")
 
@@ -212,12 +221,16 @@ def _write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], langua
 
 
 def _other_lesson(assignment: Assignment, cells: list[SubmittedCell]) -> str | None:
-    """The lesson whose answer cells are in this notebook, when it has none of this assignment's by their ids.
+    """The lesson whose cells are in this notebook, when it has none of this assignment's answer cells by their ids.
 
-    Such a notebook may still seem to fit: a quiz looks alike in every lesson.
+    Such a notebook may still seem to fit: a quiz looks alike in every lesson. Where no ids are left, the texts decide.
     """
     named = {cell.grade_id for cell in cells if cell.grade_id}
-    return None if named & set(assignment.answers) else owner_of_answers(assignment.root, named)
+    if named & set(assignment.answers):
+        return None
+    owner = owner_of_answers(assignment.root, named)
+    owner = owner or owner_of_texts(assignment.root, {cell.source.strip() for cell in cells})
+    return None if owner == assignment.name else owner
 
 
 def _wrong_notebook(assignment: Assignment, cells: list[SubmittedCell]) -> Text:

@@ -137,4 +137,18 @@ def no_record(exercise: str, points: float, test_cell: NotebookNode, *, missing:
     )
 
 
+def answer_missing(exercise: str, points: float) -> Verdict:
+    return without_verdict(
+        exercise,
+        points,
+        "answer-missing",
+        Text(
+            en="No points: the answer cell is not in the notebook that was handed in, and no other cell defines what "
+            "it asks for. Was it deleted?",
+            zh="不得分：提交的笔记本里没有这道题的作答单元格，其他单元格也没有定义题目要求的内容。是不是误删了？",
+        ),
+        judged=True,
+    )
+
+
 UNREADABLE = Text(en="The notebook can't be read: {why}.", zh="无法读取笔记本：{why}。")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +22,19 @@ class Submission:
     problem: Text | None = None
 
 
-def find_submissions(path: Path, assignment: str) -> list[Submission]:
+def find_submissions(path: Path, assignment: str, assignments: Collection[str] = ()) -> list[Submission]:
     """The submissions below `path`, sorted by student.
 
     A student whose folder holds only other assignments did not submit this one and is left out.
 
+    Args:
+        assignments: the names of all assignments of the course.
+
     Raises:
         NoSubmissions: `path` does not exist, is neither a folder nor a notebook, or holds none.
     """
-    if path.is_file() and path.suffix == ".ipynb":
-        return [Submission(path.stem, path)]
+    if path.is_file() and _is_notebook(path):
+        return [Submission(_readable(path.stem), path)]
     if not path.is_dir():
         what = "a folder or a notebook there" if not path.exists() else f"a folder with {LAYOUTS}"
         raise NoSubmissions(str(path), what)
@@ -38,46 +43,67 @@ def find_submissions(path: Path, assignment: str) -> list[Submission]:
         if entry.name.startswith((".", "__")):
             continue
         if entry.is_dir():
-            submission = _in_folder(entry, assignment)
-        elif entry.suffix == ".ipynb":
-            submission = Submission(entry.stem, entry)
+            submission = _in_folder(entry, assignment, assignments)
+        elif _is_notebook(entry):
+            submission = Submission(_readable(entry.stem), entry)
         else:
             submission = None
         if submission is None:
             continue
         if submission.student in found:
-            submission = _ambiguous(submission.student, [entry.name, submission.student + "/"])
+            submission = _ambiguous(submission.student, [_readable(entry.name), submission.student + "/"])
         found[submission.student] = submission
     if not found:
         raise NoSubmissions(str(path), LAYOUTS)
     return [found[student] for student in sorted(found)]
 
 
-def _in_folder(folder: Path, assignment: str) -> Submission | None:
-    student = folder.name
-    own = folder / assignment
-    if own.is_dir():
+def ignored_files(path: Path) -> list[str]:
+    """What lies in a folder of submissions and is neither a notebook nor a student's folder."""
+    if not path.is_dir():
+        return []
+    return sorted(
+        _readable(entry.name)
+        for entry in path.iterdir()
+        if entry.is_file() and not _is_notebook(entry) and not entry.name.startswith((".", "__"))
+    )
+
+
+def _is_notebook(path: Path) -> bool:
+    return path.suffix.lower() == ".ipynb" and not path.name.startswith(".")
+
+
+def _readable(name: str) -> str:
+    """A file's name as text: bytes that are no UTF-8 (an archive made under another code page) are written out."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _in_folder(folder: Path, assignment: str, assignments: Collection[str]) -> Submission | None:
+    student = _readable(folder.name)
+    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    folders = {entry.name.casefold(): entry for entry in entries if entry.is_dir()}
+    loose = any(_is_notebook(entry) for entry in entries)
+    own = folders.get(assignment.casefold())
+    if own is not None and not (loose and not any(map(_is_notebook, own.iterdir()))):
         return _pick(student, own, assignment)
-    if any(entry.suffix == ".ipynb" for entry in folder.iterdir()):
-        return _pick(student, folder, assignment)
-    others = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-    return None if others else _pick(student, folder, assignment)
+    known = {name.casefold() for name in assignments} or set(folders)
+    if folders and not loose and set(folders) <= known:
+        return None
+    return _pick(student, folder, assignment)
 
 
 def _pick(student: str, folder: Path, assignment: str) -> Submission:
-    notebooks = sorted(
-        entry for entry in folder.iterdir() if entry.suffix == ".ipynb" and not entry.name.startswith(".")
-    )
-    named = [notebook for notebook in notebooks if notebook.stem == assignment]
+    notebooks = sorted(entry for entry in folder.iterdir() if _is_notebook(entry))
+    named = [notebook for notebook in notebooks if notebook.stem.casefold() == assignment.casefold()]
     if named or len(notebooks) == 1:
         return Submission(student, (named or notebooks)[0])
     if notebooks:
-        return _ambiguous(student, [notebook.name for notebook in notebooks])
-    others = sorted(entry.name for entry in folder.iterdir())[:5]
-    en = f"There is no notebook (.ipynb) in {folder.name}/" + (
+        return _ambiguous(student, [_readable(notebook.name) for notebook in notebooks])
+    others = sorted(_readable(entry.name) for entry in folder.iterdir())[:5]
+    en = f"There is no notebook (.ipynb) in {_readable(folder.name)}/" + (
         f", only {', '.join(others)}." if others else ": it is empty."
     )
-    zh = f"{folder.name}/ 中没有笔记本文件（.ipynb）" + (
+    zh = f"{_readable(folder.name)}/ 中没有笔记本文件（.ipynb）" + (
         f"，只有 {'、'.join(others)}。" if others else "，文件夹是空的。"
     )
     return Submission(student, None, Text(en=en, zh=zh))

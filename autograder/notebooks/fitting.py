@@ -86,8 +86,13 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
     stubs = {cell["id"]: cell for cell in release.cells}
     places = _match(cells, source, release)
     answered: dict[int, int] = {}  # place in the release -> the submitted cell that stands there
+    untouched: set[int] = set()  # submitted cells that still are what was given out as an answer cell
     for number, place in enumerate(places):
-        if place is not None and (place not in answered or is_answer(source.cells[place])):
+        if place is None:
+            continue
+        if is_answer(source.cells[place]) and cells[number].source.strip() == release.cells[place].source.strip():
+            untouched.add(number)
+        if place not in answered or (is_answer(source.cells[place]) and number not in untouched):
             answered[place] = number  # of several copies of an answer the last one counts, as it would when run
     extras: dict[int, list[NotebookNode]] = {}  # place in the release -> what stands behind it
     copies: dict[int, list[NotebookNode]] = {}  # place in the release -> earlier copies, in front of it
@@ -97,7 +102,7 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
             extras.setdefault(anchor, []).append(_own_cell(cells[number], number))
             continue
         anchor = place
-        if answered[place] == number or is_locked(source.cells[place]):
+        if answered[place] == number or number in untouched or is_locked(source.cells[place]):
             continue
         behind = copies if number < answered[place] else extras
         behind.setdefault(place, []).append(_own_cell(cells[number], number))
@@ -106,7 +111,16 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
     result.cells = list(extras.get(-1, []))
     missing: list[str] = []
     found: list[str] = []
+    elsewhere = frozenset[str]().union(
+        *(defined_names(cell.source) for cell in cells if cell.kind == "code" and cell.source.strip())
+    )
     for place, original in enumerate(source.cells):
+        wanted = defined_names(original.source) if is_answer(original) and original.cell_type == "code" else frozenset()
+        if place not in answered and wanted and wanted <= elsewhere:
+            # Written in another cell. The stub here would undo it.
+            found.append(grade_id(original) or "")
+            result.cells += extras.get(place, [])
+            continue
         cell = copy.deepcopy(stubs[original["id"]] if is_answer(original) else original)
         if is_answer(original):
             (found if place in answered else missing).append(grade_id(original) or "")
@@ -148,7 +162,7 @@ def _match(cells: Sequence[SubmittedCell], source: NotebookNode, release: Notebo
             if places[number] is None and cells[number].kind == "code" and wanted & defined_names(cells[number].source):
                 places[number] = place
                 break
-    _match_texts(cells, source, places)
+    _match_texts(cells, release, places)
     tests = {grade_id(cell): place for place, cell in enumerate(source.cells) if is_test(cell)}
     for number, cell in enumerate(cells):  # copies of our own test cells whose metadata is gone
         opening = re.match(r'\s*with check\("([a-z0-9-]+)"\):', cell.source)
@@ -157,16 +171,23 @@ def _match(cells: Sequence[SubmittedCell], source: NotebookNode, release: Notebo
     return places
 
 
-def _match_texts(cells: Sequence[SubmittedCell], source: NotebookNode, places: list[int | None]) -> None:
-    """Give a text answer (nothing names it once metadata and ids are gone) the text that stands in its place.
+def _match_texts(cells: Sequence[SubmittedCell], release: NotebookNode, places: list[int | None]) -> None:
+    """Give a text answer the text that stands in its place, when its cell is gone, unmarked or untouched.
 
     That is a text of the student's own between the cells around it: the one that opens as the released text does, else
     the first.
     """
-    for place, original in enumerate(source.cells):
-        if place in places or not is_answer(original) or original.cell_type != "markdown":
+    for place, original in enumerate(release.cells):
+        if not is_answer(original) or original.cell_type != "markdown":
             continue
-        before = max((number for number, found in enumerate(places) if found is not None and found < place), default=-1)
+        if any(
+            found == place and cells[number].source.strip() != original.source.strip()
+            for number, found in enumerate(places)
+        ):
+            continue
+        before = max(
+            (number for number, found in enumerate(places) if found is not None and found <= place), default=-1
+        )
         after = next(
             (number for number, found in enumerate(places) if number > before and found is not None), len(cells)
         )

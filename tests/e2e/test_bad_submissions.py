@@ -158,7 +158,7 @@ RUN: dict[str, tuple[Spoil | dict[str, str], Expected]] = {
     "skips-tests": (_skip_everything, Expected("graded", "", NOTHING)),
     "pays-itself": (_tests_worth_a_thousand, Expected("graded", "", NOTHING)),
     "deletes-tests": (_without_tests, Expected("graded", "", FULL)),
-    "deletes-answer": (_without_wavelengths, Expected("graded", "", {**FULL, "wavelengths": "unanswered"})),
+    "deletes-answer": (_without_wavelengths, Expected("graded", "", {**FULL, "wavelengths": "answer-missing"})),
     "copies-cells": (_everything_twice, Expected("graded", "", FULL)),
     "odd-metadata": (_odd_metadata, Expected("graded", "", FULL)),
 }

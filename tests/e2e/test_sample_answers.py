@@ -5,16 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from nbformat import NotebookNode
 
 from autograder.examiner.judge import Sources, judge_here
 from autograder.exercises import EXERCISES
+from autograder.grading.assignments import load_assignment
+from autograder.grading.one import Job, _other_lesson, grade_submission
+from autograder.notebooks.reading import read_cells
+from autograder.results import Outcome
 from tests.e2e.helpers import GIVEN, ROOT, notebook_path, read
 from tests.sample_class import ASSIGNMENTS, sample_class
-from tests.sample_class.student import GRADED, Student
+from tests.sample_class.student import GRADED, Student, plain, without_ids, without_metadata
 
 SEED = 1
 STUDENTS = [
@@ -93,3 +99,23 @@ def test_class_covers_what_happens(assignment: str) -> None:
     assert {"not-reached", "timed-out", "not-defined", "unanswered", None} <= {
         slug for student in students for slug in student.lost.values()
     }
+
+
+@pytest.mark.parametrize("form", [plain, without_ids, without_metadata], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("owner", ASSIGNMENTS)
+def test_a_notebook_of_another_lesson_is_rejected_whatever_is_left_of_it(
+    owner: str, form: Callable[[NotebookNode], bytes], tmp_path: Path
+) -> None:
+    """With answers or blank, with its marks or nothing but cells: no points for a quiz that looks alike."""
+    release = read(notebook_path(ROOT, "release", owner))
+    path = tmp_path / "x.ipynb"
+    for notebook in (release, sample_class(owner)["student-01"].notebook(release)):
+        path.write_bytes(form(notebook))
+        for assignment in ASSIGNMENTS:
+            if assignment == owner:
+                assert _other_lesson(load_assignment(ROOT, owner), read_cells(path)) is None
+            else:
+                result = grade_submission(Job(ROOT, assignment, "ada", path, None, b"key", "cpu", "en")).result
+                assert result.outcome is Outcome.REJECTED
+                assert result.reason is not None
+                assert result.reason.en == f"This is the notebook of {owner}, not of {assignment}."

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,35 @@ def test_two_graders_at_once_agree_on_one_key(tmp_path: Path) -> None:
             keys = set(pool.map(lambda _, folder=folder: course_key(folder), range(8)))
         assert len(keys) == 1
         assert len(keys.pop()) == 32
+
+
+def test_an_error_while_saving_does_not_grade_the_rest(class_: Class) -> None:
+    """What has not begun is cancelled: nothing is graded to be thrown away."""
+
+    def full_disk(submission: Submission, one: Graded) -> None:
+        raise OSError("disk full")
+
+    started: list[str] = []
+    gate = threading.Event()
+
+    def work(job: Job) -> Graded:
+        started.append(job.student)
+        if len(started) > 1:
+            gate.wait(5)
+        return graded(job)
+
+    class_.monkeypatch.setattr(classroom, "grade_submission", work)
+    with pytest.raises(OSError, match="disk full"), classroom.cancelling(ThreadPoolExecutor(1)) as executor:
+        grade_class(
+            class_.assignment,
+            [Submission(f"student-{number}", Path("x.ipynb")) for number in range(9)],
+            workers=lambda count: nullcontext(executor),
+            count=1,
+            key=b"key",
+            device="cpu",
+            language="en",
+            limits=Limits(),
+            finished=full_disk,
+        )
+    gate.set()
+    assert len(started) <= 2

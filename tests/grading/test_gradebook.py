@@ -68,8 +68,8 @@ def save(
 ) -> Callable[..., None]:
     """Saves a result with these points, with the notebook as grading leaves it."""
 
-    def run(student: str, pair: float, mask: float, submitted: Path | None = None) -> None:
-        text = nbformat.writes(answered(reflection=f"seen by {student}"))
+    def run(student: str, pair: float, mask: float, submitted: Path | None = None, seen: str = "seen by") -> None:
+        text = nbformat.writes(answered(reflection=f"{seen} {student}"))
         notebook = fit(parse_cells(text.encode(), "a.ipynb"), tiny_source, tiny_release).notebook
         verdicts = {
             "pair-frequencies": Verdict("pair-frequencies", pair, 2.0, None, Text("said", "说"), ()),
@@ -142,6 +142,21 @@ def test_a_regrade_replaces_scores_and_keeps_marks_given_by_hand(tiny_course: Pa
     with opened(tiny_course) as gradebook:
         assert gradebook.find_comment("reflection", TINY, TINY, "ada").manual_comment == "well seen"
         assert gradebook.find_submission(TINY, "ada").score == 5.0
+
+
+@pytest.mark.parametrize(("seen", "needed"), [("seen by", False), ("seen anew by", True)])
+def test_only_a_text_that_changed_waits_for_another_mark(
+    tiny_course: Path, save: Callable[..., None], seen: str, needed: bool
+) -> None:
+    """A regrade of what was marked already does not fill the queue of the person who marks."""
+    save("ada", 1.0, 0.0)
+    assert scores(tiny_course, "ada")["reflection"] == (None, None, True)
+    with opened(tiny_course) as gradebook:
+        grade = gradebook.find_grade("reflection", TINY, TINY, "ada")
+        grade.manual_score, grade.needs_manual_grade = 2.5, False
+        gradebook.db.commit()
+    save("ada", 2.0, 0.0, seen=seen)
+    assert scores(tiny_course, "ada")["reflection"] == (None, 2.5, needed)
 
 
 def test_students_do_not_touch_each_other(tiny_course: Path, save: Callable[..., None]) -> None:

@@ -170,12 +170,22 @@ class TestWithAKernel:
         assert verdict.mistake == "not-defined"
         assert "pair_frequencies" in verdict.message.en
 
-    def test_a_missing_answer_is_unanswered(self, grade: Callable[..., Graded], answered: Answer) -> None:
-        """The stub stands in for the deleted cell."""
+    def test_a_missing_answer_is_told_as_such(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Not as a cell that is still as it was given out."""
         submitted = answered()
         submitted.cells = [cell for cell in submitted.cells if cell["id"] != "causal-mask"]
         verdict = verdict_of(grade(submitted), "causal-mask")
-        assert (verdict.score, verdict.mistake) == (0.0, "unanswered")
+        assert (verdict.score, verdict.mistake) == (0.0, "answer-missing")
+        assert "deleted" in verdict.message.en
+
+    def test_an_answer_written_in_another_cell_counts(self, grade: Callable[..., Graded], answered: Answer) -> None:
+        """Both answers in the first answer cell, the second cell deleted: as when the student ran it."""
+        submitted = answered()
+        second = next(cell for cell in submitted.cells if cell["id"] == "causal-mask")
+        first = next(cell for cell in submitted.cells if cell["id"] == "pair-frequencies")
+        first.source += "\n\n" + second.source
+        submitted.cells.remove(second)
+        assert grade(submitted).result.score == 3.0
 
     def test_warnings_and_prints_cost_nothing(self, grade: Callable[..., Graded], answered: Answer) -> None:
         """nbgrader would give 0 for a line on stderr; here it is ordinary output, and the points stay."""

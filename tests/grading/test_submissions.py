@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from autograder.errors import NoSubmissions
-from autograder.grading.submissions import find_submissions
+from autograder.grading.submissions import find_submissions, ignored_files
 
 LESSON = "02-lesson"
 
@@ -122,3 +123,46 @@ def test_no_submissions_at_all_is_an_error(tmp_path: Path, what: str) -> None:
     with pytest.raises(NoSubmissions) as caught:
         find_submissions(path, LESSON)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", [f"ada/{LESSON.upper()}/{LESSON}.ipynb", "ada/Work.IPYNB", "ada.IPYNB"], ids=["folder", "suffix", "file"]
+)
+def test_case_does_not_matter(tmp_path: Path, name: str) -> None:
+    """Some systems write capitals."""
+    (found,) = find_submissions(make(tmp_path, name), LESSON, [LESSON])
+    assert (found.student, found.notebook, found.problem) == ("ada", tmp_path / name, None)
+
+
+def test_a_folder_of_unknown_folders_is_told_not_left_out(tmp_path: Path) -> None:
+    """Only names of other assignments mean that a student did not submit this one."""
+    make(tmp_path, "ada/submission/x.ipynb", "emmy/01-other/x.ipynb", "zoe.ipynb")
+    ada, zoe = find_submissions(tmp_path, LESSON, ["01-other", LESSON])
+    assert (ada.student, ada.notebook) == ("ada", None)
+    assert ada.problem is not None
+    assert "only submission" in ada.problem.en
+    assert zoe.student == "zoe"
+
+
+def test_a_notebook_beside_an_empty_folder_of_the_assignment_counts(tmp_path: Path) -> None:
+    make(tmp_path, f"ada/{LESSON}/", "ada/work.ipynb")
+    (found,) = find_submissions(tmp_path, LESSON)
+    assert found.notebook == tmp_path / "ada" / "work.ipynb"
+
+
+def test_a_name_that_is_no_utf8_is_written_out(tmp_path: Path) -> None:
+    """As archives from another code page leave it: the student is graded, under a name that can be printed."""
+    folder = os.fsencode(tmp_path) + b"/bad\xff"
+    os.mkdir(folder)
+    (Path(os.fsdecode(folder)) / "x.ipynb").write_text("{}", encoding="utf-8")
+    (found,) = find_submissions(tmp_path, LESSON)
+    assert found.student == "bad\\xff"
+    assert found.notebook is not None
+    assert found.notebook.exists()
+
+
+def test_ignored_files_are_known(tmp_path: Path) -> None:
+    """An archive that nobody unpacked is not passed over in silence."""
+    make(tmp_path, "ada.ipynb", "class.zip", ".DS_Store", "emmy/x.ipynb")
+    assert ignored_files(tmp_path) == ["class.zip"]
+    assert ignored_files(tmp_path / "ada.ipynb") == []

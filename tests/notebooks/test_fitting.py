@@ -260,11 +260,11 @@ def test_stripped_metadata_is_no_loss(
 @pytest.mark.parametrize(
     ("texts", "answer", "own"),
     [
-        (["First, a note.", "What did you see?\n\nDots."], "What did you see?\n\nDots.", ["First, a note."]),
+        (["First, a note.", "YOUR ANSWER HERE\n\nDots."], "YOUR ANSWER HERE\n\nDots.", ["First, a note."]),
         (["Dots.", "And more dots."], "Dots.", ["And more dots."]),
         ([], None, []),
     ],
-    ids=["the one that keeps the question", "the first", "deleted"],
+    ids=["the one that keeps the first line", "the first", "deleted"],
 )
 def test_a_text_without_metadata_is_found_by_its_place(
     fitted: Callable[[NotebookNode], Fitted],
@@ -441,3 +441,46 @@ def test_own_code_before_an_answer_never_lands_behind_its_test(
     notebook = fitted(submission).notebook
     own = next(index for index, cell in enumerate(notebook.cells) if cell.source == helper.source)
     assert own < position(notebook, "pair-frequencies")
+
+
+@pytest.mark.parametrize("where", ["right behind it", "at the end", "in front of it"])
+def test_a_copy_of_the_stub_never_undoes_an_answer(
+    fitted: Callable[[NotebookNode], Fitted],
+    submission: NotebookNode,
+    tiny_release: NotebookNode,
+    tiny_source: NotebookNode,
+    where: str,
+) -> None:
+    """It is dropped, wherever it stands."""
+    stub = copy.deepcopy(next(cell for cell in tiny_release.cells if cell["id"] == "causal-mask"))
+    place = ids(submission).index("causal-mask")
+    submission.cells.insert(
+        {"right behind it": place + 1, "at the end": len(submission.cells), "in front of it": place}[where], stub
+    )
+    result = fitted(submission)
+    assert source_of(result.notebook, "causal-mask") == MASK_ANSWER
+    assert ids(result.notebook) == ids(tiny_source)
+
+
+def test_an_answer_in_another_cell_gets_no_stub_behind_it(
+    fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode
+) -> None:
+    """The stub would define the name anew."""
+    cells = {cell["id"]: cell for cell in submission.cells}
+    cells["pair-frequencies"].source += "\n\n" + MASK_ANSWER
+    submission.cells.remove(cells["causal-mask"])
+    result = fitted(submission)
+    assert "causal-mask" not in ids(result.notebook)
+    assert result.missing == ()
+
+
+def test_a_text_below_the_untouched_text_cell_is_the_answer(
+    fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode, tiny_release: NotebookNode
+) -> None:
+    """Marks and ids are all there, and the student wrote one cell lower."""
+    place = ids(submission).index("reflection")
+    submission.cells[place].source = tiny_release.cells[place].source
+    submission.cells.insert(place + 1, nbformat.v4.new_markdown_cell("I saw dots, down here."))
+    result = fitted(submission)
+    assert source_of(result.notebook, "reflection") == "I saw dots, down here."
+    assert not [name for name in ids(result.notebook) if name.startswith("own-")]
