@@ -386,7 +386,7 @@ LAYER_NORM = Exercise(
             ("still",),
         ),
         gradient_criterion(0.25),
-        Criterion("dtype", DTYPE, 0.25, same_form, ("dtype",)),
+        Criterion("dtype", DTYPE, 0.25, same_form, ("dtype",), alike=compare.form_alike),
         Criterion("inputs", INPUTS, 0.25, inputs_untouched, ("values", "affine")),
     ),
     mistakes=LAYER_NORM_MISTAKES,

@@ -264,10 +264,10 @@ TRANSFORMER_INPUT = (
     _mistake(
         "tokens-is-the-table-itself",
         _PlainTable,
-        "The sums are right, but the weights are called tokens.weight: the attribute tokens is a bare table. Build it "
-        "from the module of the exercise before, so that saved weights are found by their name.",
-        "加得对，但权重叫做 tokens.weight：属性 tokens 直接就是一张表。请用前面练习里的模块来搭建，"
-        "这样保存的权重才能按名字找到。",
+        "The sums are right, but the saved weights are not called tokens.table.weight. The attribute has to be called "
+        "tokens, and has to hold the module of exercise 1, not a bare table: saved weights are found by their name.",
+        "加得对，但保存的权重不叫 tokens.table.weight。属性名必须是 tokens，里面放的必须是练习 1 的模块，"
+        "而不是直接一张表：保存的权重是按名字找的。",
     ),
     _mistake(
         "position-saved",

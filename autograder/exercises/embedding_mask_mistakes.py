@@ -26,6 +26,12 @@ def _overwriting(tokens: Tensor, padding_id: int) -> Tensor:
     return mask
 
 
+def _on_the_cpu(tokens: Tensor, padding_id: int) -> Tensor:
+    # A "meta" tensor has no values to bring to the CPU; the mask only has to be there.
+    here = torch.zeros(tokens.shape, dtype=tokens.dtype) if tokens.is_meta else tokens.cpu()
+    return _real(here, padding_id)[:, None, None]
+
+
 PADDING_MASK = (
     _mask(
         "mask-inverted",
@@ -117,5 +123,12 @@ PADDING_MASK = (
         _overwriting,
         "The mask is right, but the tokens that were handed in are changed. Work on a copy.",
         "掩码是对的，但传入的 tokens 被改动了。请在副本上操作。",
+    ),
+    _mask(
+        "mask-made-on-the-cpu",
+        _on_the_cpu,
+        "The mask doesn't stay on the device of the tokens. Look for `.cpu()`, or for a new tensor made without a "
+        "device.",
+        "掩码没有留在 tokens 所在的设备上。请查找 `.cpu()`，或者新建张量时没有指定设备的地方。",
     ),
 )

@@ -47,6 +47,20 @@ ENCODER_BLOCK_MISTAKES = (
         "两次相加用的都是整个块的输入。第二次应当从第一次的结果开始。",
     ),
     _mistake(
+        "second-residual-from-the-input",
+        wrong.running(pre=wrong.pre_from_x),
+        "With the norm first, the second addition starts from the block's input, and what attention has added is lost "
+        "from the residual line. It should start from the first sum.",
+        "先归一化时，第二次相加用的是整个块的输入，注意力加上去的部分就从残差那条线上丢掉了。它应当从第一次的和开始。",
+    ),
+    _mistake(
+        "feed-forward-reads-the-input",
+        wrong.running(post=wrong.post_parallel),
+        "In the default order, the feed-forward network reads the block's input. It should read what attention and "
+        "the first norm have made of it.",
+        "默认顺序下，前馈网络读的是整个块的输入。它应当读经过注意力和第一次归一化之后的结果。",
+    ),
+    _mistake(
         "sublayers-in-parallel",
         wrong.running(pre=wrong.pre_parallel),
         "With the norm first, both sublayers read the block's input side by side. The feed-forward network should "

@@ -94,6 +94,11 @@ def pre_parallel(block: EncoderBlock, x: Tensor, mask: Tensor | None) -> Any:
     return x + mixed + block.dropout(block.feed_forward(block.feed_forward_norm(x)))
 
 
+def post_parallel(block: EncoderBlock, x: Tensor, mask: Tensor | None) -> Any:
+    middle = block.attention_norm(x + block.dropout(block.attention(x, mask)))
+    return block.feed_forward_norm(middle + block.dropout(block.feed_forward(x)))
+
+
 def pre_one_norm(block: EncoderBlock, x: Tensor, mask: Tensor | None) -> Any:
     x = x + block.dropout(block.attention(block.attention_norm(x), mask))
     return x + block.dropout(block.feed_forward(x))

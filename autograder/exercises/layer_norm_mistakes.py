@@ -56,6 +56,20 @@ LAYER_NORM_MISTAKES = (
         "参数 eps 不起作用：你的代码用的是一个写死的数。",
     ),
     _mistake(
+        "eps-ignored-and-too-small",
+        wrong.eps_is(fixed=1e-6),
+        "The argument eps has no effect: your code uses a fixed number in its place, smaller than the signature's "
+        "default.",
+        "参数 eps 不起作用：你的代码用的是一个写死的数，而且比签名里的默认值小。",
+    ),
+    _mistake(
+        "eps-ignored-and-tiny",
+        wrong.eps_is(fixed=1e-12),
+        "The argument eps has no effect. What keeps the division harmless in your code is far smaller than the "
+        "signature's default; a function that you call may bring such a number along.",
+        "参数 eps 不起作用。你的代码里防止除以零的那个数比签名里的默认值小得多，它也可能是你调用的函数自带的。",
+    ),
+    _mistake(
         "default-eps-too-small",
         wrong.eps_is(default=1e-6),
         "The default of eps is smaller than in the signature that the task gives. It shows where features hardly "
@@ -151,8 +165,11 @@ LAYER_NORM_MISTAKES = (
     _mistake(
         "affine-missing",
         wrong.WithoutAffine,
-        "The learned scale and shift are missing. Without them a network could not undo the norm where it does harm.",
-        "缺少可学习的缩放和平移。没有它们，网络就无法在归一化有害的地方把它抵消掉。",
+        "The learned scale and shift are missing among the module's parameters. Either there are none, or they are "
+        "tensors of which the module does not know that they are to be learned. Without them a network could not undo "
+        "the norm where it does harm.",
+        "模块的参数里没有可学习的缩放和平移：要么没有写，要么写成了模块不认作参数的张量。没有它们，网络就无法在归一化"
+        "有害的地方把它抵消掉。",
     ),
     _mistake(
         "affine-ignored",

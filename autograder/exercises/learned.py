@@ -49,20 +49,22 @@ def _cases(draw: Draw) -> list[Case]:
         table = {"table.weight": draw.normal(max_len, d_model)}
         call = forward(draw.normal(batch, length, d_model), *offset)
         names = ("max_len", str(max_len)) if sum(offset) + length > max_len else ()
-        return Case("LearnedPosition", (max_len, d_model), {}, tag, device, names, steps=(load(table), call))
+        return Case(
+            "LearnedPosition", (max_len, d_model), {}, tag, device, names, steps=(load(table, by_shape=True), call)
+        )
 
     def ask_dtype(dtype: torch.dtype) -> Case:
         batch, length, d_model, max_len = sizes()
         table = {"table.weight": draw.normal(max_len, d_model)}
         x = draw.normal(batch, length, d_model, dtype=dtype)
-        steps = (moved(dtype), load(table), forward(x, offset=draw.integer(1, 9)))
+        steps = (moved(dtype), load(table, by_shape=True), forward(x, offset=draw.integer(1, 9)))
         return Case("LearnedPosition", (max_len, d_model), tag="dtype", steps=steps)
 
     def ask_gradient(*offset: int) -> Case:
         batch, length, d_model, max_len = sizes()
         call = forward(draw.normal(batch, length, d_model), *offset, track=True)
         table = {"table.weight": draw.normal(max_len, d_model)}
-        steps = (load(table), call, backward(draw.normal(batch, length, d_model)))
+        steps = (load(table, by_shape=True), call, backward(draw.normal(batch, length, d_model)))
         return Case("LearnedPosition", (max_len, d_model), tag="gradient", steps=steps)
 
     def ends() -> list[Case]:

@@ -159,6 +159,13 @@ LEARNED_POSITION = (
         "表的两个大小写反了：现在每个特征占一行。想一想：表的一行是要加到什么上面的？",
     ),
     _mistake(
+        "sizes-swapped-and-looked-up",
+        _module(_by_lookup(lambda offset: offset), lambda max_len, d_model: nn.Embedding(d_model, max_len)),
+        "The two sizes of your table are swapped: it has one row for each feature, so look-ups run past its end. Ask "
+        "what a row of the table is added to.",
+        "表的两个大小写反了：现在每个特征占一行，所以查表会越界。想一想：表的一行是要加到什么上面的？",
+    ),
+    _mistake(
         "positions-from-one",
         _module(_by_lookup(lambda offset: offset + 1)),
         "Your first position takes the second row of the table. Positions count from 0; the last row counts too.",

@@ -68,6 +68,11 @@ def _unchecked(positions: Tensor, head_dim: int, base: float = 10000.0) -> Tenso
     return (positions[..., None] * frequency.to(positions.device)).float()
 
 
+def _frequencies_on_the_cpu(positions: Tensor, head_dim: int, base: float = 10000.0) -> Tensor:
+    _check(head_dim)
+    return positions[..., None] * pair_frequencies(head_dim, base).float()
+
+
 def _outer(positions: Tensor, head_dim: int, base: float = 10000.0) -> Tensor:
     return rotary.rotary_angles(positions.flatten(), head_dim, base)
 
@@ -222,6 +227,12 @@ ROTARY_ANGLES = (
         "refuse it, and say which argument is wrong and what it is.",
         "奇数的 head_dim 没有被拒绝，或者抛出的不是 ValueError。最后一列没有搭档：请拒绝它，"
         "并说明哪个参数不对、值是多少。",
+    ),
+    _mistake(
+        "frequencies-made-on-the-cpu",
+        _frequencies_on_the_cpu,
+        "The frequencies are made on the CPU, and `positions` may be elsewhere. Make them where `positions` is.",
+        "频率是在 CPU 上创建的，而 `positions` 可能在别处。请在 `positions` 所在的设备上创建。",
     ),
     _mistake(
         "made-on-the-cpu",

@@ -315,8 +315,10 @@ ROTARY_ATTENTION = (
     _mistake(
         "positions-made-on-the-cpu",
         but(numbers=lambda self, x, positions: torch.arange(x.shape[1]) if positions is None else positions),
-        "Without `positions`, the numbers 0, 1, 2 … are made on the CPU, and x may be elsewhere. Make them where x is.",
-        "没有给 `positions` 时，0、1、2……是在 CPU 上创建的，而 x 可能在别处。请在 x 所在的设备上创建。",
+        "Something is made on the CPU, and x may be elsewhere: the numbers 0, 1, 2 … when `positions` is not given, or "
+        "the frequencies in `rotary_angles`. Make them where x is.",
+        "有张量是在 CPU 上创建的，而 x 可能在别处：没有给 `positions` 时的 0、1、2……，或者 `rotary_angles` 里的频率。"
+        "请在 x 所在的设备上创建。",
     ),
     _mistake(
         "no-gradient-through-rotation",

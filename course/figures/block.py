@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
 from matplotlib.patches import FancyBboxPatch
 from torch import nn
 
@@ -50,7 +49,7 @@ def draw_kinks(feed_forward: nn.Module, inputs: torch.Tensor) -> None:
         wide = feed_forward.expand(inputs[:, None])  # type: ignore[operator]
         bent = _hidden(feed_forward, inputs[:, None])
         output = feed_forward(inputs[:, None])[:, 0]
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
     for ax, values in zip(axes, (wide, bent), strict=False):
         for unit in range(values.shape[1]):
             ax.plot(
@@ -62,9 +61,10 @@ def draw_kinks(feed_forward: nn.Module, inputs: torch.Tensor) -> None:
                 label=f"unit {unit}",
             )
         ax.set_ylabel("hidden number (no unit)")
-        ax.legend()
     axes[2].plot(inputs.numpy(), output.numpy(), color="black", linewidth=2)
     axes[2].set_ylabel("output (no unit)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)  # inside it would hide the ends of lines
     titles = ("1. widen: straight lines", "2. bend: each unit gets a kink", "3. narrow: their weighted sum")
     for ax, title in zip(axes, titles, strict=True):
         ax.axhline(0, color=GREY, linewidth=0.8)
@@ -155,15 +155,14 @@ def draw_activations() -> None:
 def draw_norms(panels: Mapping[str, torch.Tensor], tokens: Sequence[str]) -> None:
     """Draw tables `(tokens, features)` side by side, each number written into its cell."""
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(4.4 * len(panels), 0.5 * len(tokens) + 1.8), squeeze=False, layout="constrained"
+        1, len(panels), figsize=(3.8 * len(panels), 0.5 * len(tokens) + 1.8), squeeze=False, layout="constrained"
     )
     for ax, (title, table) in zip(axes[0], panels.items(), strict=True):
         values = table.detach().cpu()
-        image = _draw_signed(ax, values)
+        _draw_signed(ax, values)
         ax.set_title(title)
         ax.set_xlabel("feature (column)")
         ax.set_yticks(range(len(tokens)), tokens)
-        figure.colorbar(image, ax=ax, label="value (no unit)")
     axes[0, 0].set_ylabel("token (row)")
     parts = []
     for title, table in panels.items():
@@ -174,17 +173,16 @@ def draw_norms(panels: Mapping[str, torch.Tensor], tokens: Sequence[str]) -> Non
     show(figure, ". ".join(part.replace("\n", " ") for part in parts) + ".")
 
 
-def _draw_signed(ax: Axes, values: torch.Tensor) -> AxesImage:
+def _draw_signed(ax: Axes, values: torch.Tensor) -> None:
     """Draw numbers of both signs as coloured cells with the numbers written in."""
     limit = max(values.abs().max().item(), 1e-6)
-    image = ax.imshow(values.numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+    ax.imshow(values.numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             value = values[row, column].item()
             colour = "white" if abs(value) > 0.6 * limit else "black"
             ax.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
     ax.set_xticks(range(values.shape[1]))
-    return image
 
 
 def draw_block_orders() -> None:

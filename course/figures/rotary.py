@@ -162,7 +162,7 @@ def draw_longer_texts(
         lengths: the lengths, the trained one first.
         results: code to `(len(lengths), seeds)`; at most five.
         labels: title and label of the vertical axis.
-        guessing: what a model gets that knows nothing.
+        guessing: what a model gets that calls all letters equally likely.
     """
     figure, axes = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
     for number, (code, values) in enumerate(results.items()):

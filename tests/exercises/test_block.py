@@ -311,6 +311,48 @@ def test_two_mistakes_in_one_layer_norm_are_both_told() -> None:
     assert "float32" in verdict.message.en
 
 
+class _PlainTensors(nn.Module):
+    """A right computation whose weight and bias the module does not know."""
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight, self.bias, self.eps = torch.ones(d_model), torch.zeros(d_model), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(x, dim=-1, keepdim=True, correction=0)
+        return self.weight * ((x - mean) / (variance + self.eps).sqrt()) + self.bias
+
+
+class _PlainTensorsMoved(_PlainTensors):
+    def forward(self, x: Tensor) -> Tensor:
+        self.weight, self.bias = self.weight.to(x), self.bias.to(x)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weight_and_bias_that_are_no_parameters_are_not_told_to_be_absent(seed: int) -> None:
+    """Moved by hand they cannot be told from none at all: then the message names both."""
+    assert _judge(block.LAYER_NORM, _PlainTensors, seed).mistake == "plain-tensors"
+    verdict = _judge(block.LAYER_NORM, _PlainTensorsMoved, seed)
+    assert verdict.mistake == "affine-missing"
+    assert "missing among the module's parameters" in verdict.message.en
+
+
+class _NormByNormalize(LayerNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(dim=-1, keepdim=True)
+        return F.normalize(centred, dim=-1) * math.sqrt(x.shape[-1]) * self.weight + self.bias
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_eps_without_effect_is_not_also_told_to_have_another_default(seed: int) -> None:
+    verdict = _judge(block.LAYER_NORM, _NormByNormalize, seed)
+    assert verdict.mistake == "eps-ignored-and-tiny"
+    assert "eps has no effect" in verdict.message.en
+    assert "BERT" not in verdict.message.en
+    assert len(verdict.message.en.splitlines()) == 1
+
+
 def test_a_forgotten_activation_costs_values_and_leaves_the_rest() -> None:
     (mistake,) = [m for m in block.FEED_FORWARD.mistakes if m.slug == "no-activation"]
     assert set(_lost(_judge(block.FEED_FORWARD, mistake.answers["FeedForward"]))) == {

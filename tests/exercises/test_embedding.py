@@ -311,6 +311,41 @@ def test_a_mistake_in_an_earlier_module_is_named_in_the_whole_too(exercise: str,
         assert verdict_on("transformer-input", answer, seed).mistake == INHERITED[exercise, slug]
 
 
+def test_the_right_module_under_another_name_is_not_called_a_bare_table() -> None:
+    class Answer(nn.Module):
+        def __init__(
+            self,
+            vocab_size: int,
+            d_model: int,
+            max_len: int = 5000,
+            dropout: float = 0.1,
+            padding_id: int | None = None,
+        ) -> None:
+            super().__init__()
+            self.embedding = TokenEmbedding(vocab_size, d_model, padding_id)
+            self.position = SinusoidalPosition(d_model, max_len)
+            self.dropout = nn.Dropout(dropout)
+
+        def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
+            found: Tensor = self.dropout(self.position(self.embedding(tokens), offset))
+            return found
+
+    verdict = verdict_on("transformer-input", Answer)
+    assert lost(verdict) == ["names"]
+    assert "has to be called tokens" in verdict.message.en
+    assert "is a bare table" not in verdict.message.en
+
+
+def test_a_mask_filled_on_the_cpu_is_named() -> None:
+    def padding_mask(tokens: Tensor, padding_id: int) -> Tensor:
+        mask = torch.ones(tokens.shape, dtype=torch.bool)
+        mask[tokens == padding_id] = False
+        return mask[:, None, None]
+
+    verdict = verdict_on("padding-mask", padding_mask)
+    assert (verdict.mistake, lost(verdict)) == ("mask-made-on-the-cpu", ["form"])
+
+
 def test_the_modules_of_the_lesson_put_together_are_right() -> None:
     for seed in SEEDS:
         verdict = verdict_on("transformer-input", built(), seed)

@@ -156,7 +156,52 @@ def test_a_table_under_another_name_is_told_the_names() -> None:
     assert verdict.mistake is None
     assert "missing: table.weight; not asked for: rows" in verdict.message.en
     assert "缺少 table.weight；多出 rows" in verdict.message.zh
-    assert lost(verdict) == ["state", "values", "offset", "gradient", "dtype"]
+    assert lost(verdict) == ["state"]
+
+
+def test_a_bare_table_costs_its_name_alone() -> None:
+    class Positions(nn.Module):
+        def __init__(self, max_len: int, d_model: int) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.zeros(max_len, d_model))
+
+        def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+            if offset + x.shape[1] > len(self.table):
+                raise ValueError(f"max_len is {len(self.table)}")
+            return x + self.table[offset : offset + x.shape[1]]
+
+    for seed in SEEDS:
+        verdict = verdict_on("learned-position", Positions, seed)
+        assert (verdict.mistake, verdict.score) == ("bare-parameter", 2.75)
+
+
+def test_a_swapped_table_that_is_looked_up_is_told_that_its_sizes_are_swapped() -> None:
+    class Positions(nn.Module):
+        def __init__(self, max_len: int, d_model: int) -> None:
+            super().__init__()
+            self.max_len = max_len
+            self.table = nn.Embedding(d_model, max_len)
+
+        def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+            if offset + x.shape[1] > self.max_len:
+                raise ValueError(f"max_len is {self.max_len}")
+            rows: Tensor = self.table(torch.arange(offset, offset + x.shape[1], device=x.device))
+            return x + rows
+
+    for seed in SEEDS:
+        assert verdict_on("learned-position", Positions, seed).mistake == "sizes-swapped-and-looked-up"
+
+
+def test_frequencies_as_the_hint_says_but_without_a_device_are_named() -> None:
+    def rotary_angles(positions: Tensor, head_dim: int, base: float = 10000.0) -> Tensor:
+        if head_dim % 2:
+            raise ValueError(f"head_dim = {head_dim}")
+        frequency: Tensor = base ** (-2 * torch.arange(head_dim // 2) / head_dim)
+        return positions[..., None] * frequency
+
+    for seed in SEEDS:
+        verdict = verdict_on("rotary-angles", rotary_angles, seed)
+        assert (verdict.mistake, lost(verdict)) == ("frequencies-made-on-the-cpu", ["form"])
 
 
 def test_a_frozen_table_is_the_same_mistake_as_a_detached_one() -> None:
