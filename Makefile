@@ -10,6 +10,9 @@ SUBMISSIONS ?= build/sample-class/$(ASSIGNMENT)
 RESULTS ?= build/$(ASSIGNMENT).json
 LANGUAGE ?= en
 
+# What is imported is compiled at its first import and kept; compiling every package while installing takes a minute more.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALLED := $(VENV)/.installed
 LESSONS := $(wildcard course/*.py course/figures/*.py course/lessons/*.md course/lessons/zh/*.md) nbgrader_config.py
 

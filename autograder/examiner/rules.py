@@ -12,8 +12,10 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from autograder.exercises.declaration import Rule
+if TYPE_CHECKING:
+    from autograder.exercises.declaration import Rule  # the grader reads texts with this module, and loads no torch
 
 WELL_KNOWN = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional"}
 """What these names mean in every lesson before any cell of the student's own."""
@@ -74,13 +76,13 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
         answer: source of the answer's cell.
         others: sources of the notebook's other cells, which may give torch's things other names.
     """
-    tree = _parsed(answer)
+    tree = parsed(answer)
     if tree is None:
         return None  # a cell that does not parse defines nothing, so there is nothing to judge
     names = _Names()
-    elsewhere = [parsed for parsed in map(_parsed, others) if parsed is not None]
-    for parsed in elsewhere:
-        names.learn(parsed)
+    elsewhere = [cell for cell in map(parsed, others) if cell is not None]
+    for cell in elsewhere:
+        names.learn(cell)
     tree.body += _used_definitions(tree, elsewhere)
     definitions = [node for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     inherited = [names.path(base) for node in definitions if isinstance(node, ast.ClassDef) for base in node.bases]
@@ -167,8 +169,8 @@ def _is_attribute_of_self(call: ast.Call) -> bool:
     return isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
 
 
-def _parsed(source: str) -> ast.Module | None:
-    """The syntax tree, also of a cell with magics and shell commands, which IPython takes out before Python reads."""
+def parsed(source: str) -> ast.Module | None:
+    """The syntax tree or None; also of a cell with magics and shell commands, which IPython takes out first."""
     for text in (source, re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)):
         try:
             return ast.parse(text)

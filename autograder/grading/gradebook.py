@@ -99,7 +99,8 @@ class ClassBook:
             executed, _ = preprocessor(config=self._config).preprocess(executed, self._resources(student))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(notebook, encoding="utf-8")
-        self._keep_marked(student, before, _texts(place))
+        if self._assignment.manual:
+            self._keep_marked(student, before, _texts(place))
 
     def _keep_marked(self, student: str, before: dict[str, str], after: dict[str, str]) -> None:
         """What was graded by hand and has not changed since needs no second look; nbgrader asks for one each time."""

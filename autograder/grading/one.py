@@ -16,6 +16,7 @@ from nbformat.v4 import new_output
 from autograder.errors import UnreadableNotebook
 from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
 from autograder.examiner.process import ExaminerDied, ExaminerProcess
+from autograder.examiner.rules import parsed
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers, owner_of_texts
 from autograder.kernels.execution import Execution, Limits, execute, prepare
@@ -190,8 +191,12 @@ def _run(
 
 
 def _text_of_answer(sources: Sequence[str], names: frozenset[str]) -> str:
-    """Every cell that defines one of an answer's names, wherever it stands: the rules hold for them all."""
-    return "\n\n".join(source for source in sources if names & defined_names(source))
+    """Every cell that defines one of an answer's names, wherever it stands: the rules hold for them all.
+
+    A cell that does not parse defines nothing when it runs, and would keep the others from being read.
+    """
+    defining = (source for source in sources if names & defined_names(source))
+    return "\n\n".join(source for source in defining if parsed(source) is not None)
 
 
 def _exercise(test_cell: NotebookNode) -> str:

@@ -129,6 +129,15 @@ def test_the_notebook_of_another_lesson_is_named(
     assert result.reason.en == f"This is the notebook of 02-other, not of {TINY}."
 
 
+def test_the_text_of_an_answer_is_every_cell_that_defines_it() -> None:
+    """Rules are read from it: neither a second definition nor a cell that does not parse keeps a cell from them."""
+    answer = "class Norm:\n    pass"
+    again = "%matplotlib inline\nclass Norm(torch.nn.LayerNorm):\n    pass"
+    broken = "class Norm(:\n    pass"
+    assert one._text_of_answer([answer, "x = 1", broken, again], frozenset({"Norm"})) == f"{answer}\n\n{again}"
+    assert one._text_of_answer([broken], frozenset({"Norm"})) == ""
+
+
 class TestWithAKernel:
     """Everything below runs notebooks."""
 
