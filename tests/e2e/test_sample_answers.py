@@ -19,7 +19,7 @@ from autograder.grading.one import Job, _other_lesson, grade_submission
 from autograder.notebooks.reading import read_cells
 from autograder.results import Outcome
 from tests.e2e.helpers import GIVEN, ROOT, notebook_path, read
-from tests.sample_class import ASSIGNMENTS, sample_class
+from tests.sample_class import ASSIGNMENTS, sample_class, write_class
 from tests.sample_class.student import GRADED, Student, plain, without_ids, without_metadata
 
 SEED = 1
@@ -99,6 +99,13 @@ def test_class_covers_what_happens(assignment: str) -> None:
     assert {"not-reached", "timed-out", "not-defined", "unanswered", None} <= {
         slug for student in students for slug in student.lost.values()
     }
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_everybody_hands_in(assignment: str, tmp_path: Path) -> None:
+    """As `make grade ASSIGNMENT=…` writes the class: each student's answers have their cells in the release."""
+    written = write_class(ROOT, assignment, tmp_path)
+    assert written == [tmp_path / name / assignment / f"{assignment}.ipynb" for name in sample_class(assignment)]
 
 
 @pytest.mark.parametrize("form", [plain, without_ids, without_metadata], ids=lambda form: form.__name__)

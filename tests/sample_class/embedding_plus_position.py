@@ -305,8 +305,6 @@ class TransformerInput(nn.Module):
         return F.dropout(self.position(self.tokens(tokens), offset), self.p)
 """
 
-REFLECTION = "Without positions the reader knows which events came and not when, so it can only take the most frequent."
-
 STUDENTS = (
     Student("right, as in a textbook", RIGHT),
     Student("right, with look-ups and functions; saved without cell ids", LOOK_UPS, form=without_ids),
@@ -341,7 +339,6 @@ STUDENTS = (
             **RIGHT,
             "sinusoidal-position": LENGTH_FIRST,
             "padding-mask": MASK.replace(".unsqueeze(1).unsqueeze(2)", ""),
-            "reflection-order": REFLECTION,
         },
         lost={
             "sinusoidal-position": "wrong-axis",
@@ -357,7 +354,6 @@ STUDENTS = (
             "sinusoidal-position": UNCHECKED,
             "transformer-input": OFFSET_LOST,
             "padding-mask": MASK.replace("!= padding_id", "!= 0"),
-            "reflection-order": REFLECTION,
             "quiz-embedding": QUIZ.replace('"d"', '"a"'),
         },
         lost={
