@@ -24,6 +24,11 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     grade.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
     grade.add_argument("--rerun", action="store_true", help="run also what is unchanged since it was last graded")
+    grade.add_argument(
+        "--all-cells",
+        action="store_true",
+        help="run also figures and experiments that nothing judged needs; they are shown as handed in otherwise",
+    )
     grade.add_argument("--workers", type=int, help="notebooks graded at a time (default: one a core)")
     grade.add_argument("--cell-timeout", type=float, metavar="S", help="seconds for one cell (default: 60)")
     grade.add_argument("--test-timeout", type=float, metavar="S", help="seconds for one test cell (default: 10)")
@@ -36,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (grade, check):
         command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where GPU cases run")
+        command.add_argument(
+            "--no-sandbox",
+            action="store_true",
+            help="run submissions as ordinary programs of yours, with your files and your network: only ones you trust",
+        )
         command.add_argument("--language", choices=("en", "zh"), default="en", help="language of the messages")
 
     doctor = commands.add_parser("doctor", help="what this machine has, what is missing, and the command that mends it")

@@ -17,9 +17,10 @@ from autograder.grading.assignments import Assignment, assignment_names, load_as
 from autograder.grading.classroom import course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook
 from autograder.grading.journal import Journal
-from autograder.grading.one import Graded, Job, grade_submission
+from autograder.grading.one import Graded, Job, Terms, grade_submission
 from autograder.grading.submissions import Submission, find_submissions, ignored_files
-from autograder.kernels.execution import Limits
+from autograder.kernels.limits import Limits
+from autograder.kernels.sandbox import require
 from autograder.notebooks.reading import read_cells
 from autograder.report.feedback import feedback_page
 from autograder.report.table import print_class
@@ -69,6 +70,8 @@ def run_grade(options: argparse.Namespace) -> int:
     root = course_root(options.course)
     language: Language = options.language
     limits = limits_from(options)
+    if not options.no_sandbox:
+        require()
     if options.workers is not None and options.workers < 1:
         raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
     assignment = load_assignment(root, options.assignment)
@@ -82,7 +85,8 @@ def run_grade(options: argparse.Namespace) -> int:
     key = course_key(root)
     if options.device == "cuda":
         _require_cuda()
-    journal = Journal(assignment, key=key, device=options.device, language=language, limits=limits)
+    terms = Terms(key, options.device, language, limits, sandbox=not options.no_sandbox, all_cells=options.all_cells)
+    journal = Journal(assignment, terms)
     known: dict[str, Graded] = {}
     if not options.rerun:
         found = (
@@ -133,12 +137,9 @@ def run_grade(options: argparse.Namespace) -> int:
         results += grade_class(
             assignment,
             new,
-            workers=lambda count: local_workers(count, key, options.device),
+            workers=lambda count: local_workers(count, terms),
             count=min(options.workers or os.cpu_count() or 1, len(new)),
-            key=key,
-            device=options.device,
-            language=language,
-            limits=limits,
+            terms=terms,
             finished=graded_now,
         )
     results.sort(key=lambda result: result.student)
@@ -164,6 +165,8 @@ def run_check(options: argparse.Namespace) -> int:
     assignment = load_assignment(root, name)
     if options.device == "cuda":
         _require_cuda()
+    if not options.no_sandbox:
+        require()
     with tempfile.TemporaryDirectory() as scratch:
         job = Job(
             root=root,
@@ -171,9 +174,7 @@ def run_check(options: argparse.Namespace) -> int:
             student="self-check",
             notebook=notebook.resolve(),
             problem=None,
-            course_key=Path(scratch).name.encode(),
-            device=options.device,
-            language=options.language,
+            terms=Terms(Path(scratch).name.encode(), options.device, options.language, sandbox=not options.no_sandbox),
         )
         result = grade_submission(job).result
     console = _console()

@@ -91,11 +91,18 @@ def _disk() -> Finding:
 
 
 def _sandbox() -> Finding:
-    found = shutil.which("bwrap")
-    if found:
-        version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-        return Finding("sandbox", f"{version} at {found}; this version runs kernels without it")
-    return Finding("sandbox", "bubblewrap is not installed; this version runs kernels without it")
+    from autograder.kernels.sandbox import NoSandbox, require
+
+    try:
+        found = require()
+    except NoSandbox as error:
+        return Finding("sandbox", error.why, error.remedy)
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return Finding("sandbox", f"{version} at {found}")
+
+
+def _contained() -> bool:
+    return _sandbox().remedy is None
 
 
 def _gpu() -> Finding:
@@ -113,13 +120,15 @@ def _gpu() -> Finding:
 def _kernel() -> Finding:
     from nbformat.v4 import new_code_cell, new_notebook
 
-    from autograder.kernels.execution import Ending, Limits, execute
+    from autograder.kernels.execution import Ending, Place, execute
+    from autograder.kernels.limits import Limits
 
     notebook = new_notebook(cells=[new_code_cell("import autograder.examiner\nprint(6 * 7)")])
     execution = execute(
         notebook,
-        environment={},
+        place=Place(contained=_contained()),
         limits=Limits(),
+        environment={},
         is_test=lambda cell: False,
         before_cell=lambda cell: None,
         after_cell=lambda cell: None,

@@ -213,12 +213,11 @@ def write_course(root: Path) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_warm_process_is_left() -> Iterator[None]:
-    """Stops the process that kernels are forked from, if a test has started one."""
+    """Stops the processes that kernels are forked from, if a test has started some."""
     yield
     warm = sys.modules.get("autograder.kernels.warm")
-    if warm and warm.shared_zygote.cache_info().currsize:
-        warm.shared_zygote().stop()
-        warm.shared_zygote.cache_clear()
+    if warm:
+        warm.stop_all()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ __all__ = ["grade"]
 def grade(exercise: str, *answers: Any) -> float | None:
     """Examine the answers of one exercise.
 
-    With an examiner at hand (the grader sets its address in the environment) the kernel only runs the questions: the
+    With an examiner at hand (the environment names the connection) the kernel only runs the questions: the
     verdict stays outside, this returns None, and the grader writes score and message into the cell. Without one the
     answers are judged in this process: the message is printed and the points are returned, which nbgrader reads as
     partial credit.
@@ -21,9 +21,9 @@ def grade(exercise: str, *answers: Any) -> float | None:
         answers: the student's functions (or, in a quiz, letters) in the order of the declaration.
     """
     from autograder.examiner import client
-    from autograder.examiner.address import ADDRESS_VARIABLE
+    from autograder.examiner.address import EXAMINER_VARIABLE
 
-    if ADDRESS_VARIABLE in os.environ:
+    if EXAMINER_VARIABLE in os.environ:
         client.ask_examiner(exercise, answers)
         return None
     from autograder.examiner.local import grade_here

@@ -10,14 +10,14 @@ import io
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from multiprocessing.connection import Client
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.examiner import protocol
-from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
+from autograder.examiner.address import EXAMINER_VARIABLE
 
 
 def load_meta_device() -> None:
@@ -213,12 +213,12 @@ def observe_all(questions: bytes, answers: Sequence[Any]) -> bytes:
 
 
 def ask_examiner(exercise: str, answers: Sequence[Any]) -> None:
-    """Take the exercise's examination over the examiner's socket. The verdict stays with the examiner."""
-    with Client(os.environ[ADDRESS_VARIABLE], authkey=bytes.fromhex(os.environ[KEY_VARIABLE])) as connection:
-        connection.send_bytes(protocol.encode({"exercise": exercise, "answers": len(answers)}))
-        try:
-            questions = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
-        except EOFError:
-            raise RuntimeError(f"the examiner takes one examination of {exercise!r}, in its test cell") from None
-        connection.send_bytes(observe_all(questions, answers))
-        connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)  # the receipt: the examiner has judged
+    """Take the exercise's examination over the connection to the examiner. The verdict stays with the examiner."""
+    with Connection(os.dup(int(os.environ[EXAMINER_VARIABLE]))) as examiner:
+        examiner.send_bytes(protocol.encode({"exercise": exercise, "answers": len(answers)}))
+        message = examiner.recv_bytes(protocol.MAX_MESSAGE_BYTES)
+        if message == protocol.REFUSED:
+            raise RuntimeError(f"the examiner takes one examination of {exercise!r}, in its test cell")
+        nonce, questions = message[: protocol.NONCE_BYTES], message[protocol.NONCE_BYTES :]
+        examiner.send_bytes(nonce + observe_all(questions, answers))
+        examiner.recv_bytes(protocol.MAX_MESSAGE_BYTES)  # the receipt: the examiner has judged

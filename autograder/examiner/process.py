@@ -1,10 +1,21 @@
-"""The grader's handle on an examiner that runs as a process of its own. Loads no torch: the grader needs none."""
+"""The grader's handle on an examiner that runs as a process of its own. Loads no torch: the grader needs none.
+
+One process loads torch and the exercises; each worker's examiner is a fork of it, for an examiner judges one kernel at
+a time. The forks end with their workers, the process with whoever started it.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+import secrets
+import shutil
+import socket
+import tempfile
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.reduction import send_handle
+from pathlib import Path
 from typing import Any
 
 from autograder.results import Verdict
@@ -33,14 +44,22 @@ class Closing:
     fault: str | None = None
 
 
-def _main(control: Connection[Any, Any], course_key: bytes, device: str) -> None:
+@dataclass(frozen=True)
+class ExaminerAddress:
+    """Where a worker reaches the examiners' process; plain data, so that it can travel to the worker."""
+
+    path: str
+    key: bytes = field(repr=False)
+
+
+def _main(listener: socket.socket, owner: Connection[Any, Any], key: bytes, course_key: bytes, device: str) -> None:
     from autograder.examiner.server import serve
 
-    serve(control, course_key, device)
+    serve(listener, owner, key, course_key, device)
 
 
-class ExaminerProcess:
-    """The grader's handle on an examiner. Starts the process at once; `admit` before each kernel.
+class ExaminerHost:
+    """Starts the examiners' process at once. Its `address` works from then on: who connects waits until it is ready.
 
     Args:
         course_key: secret from which each student's cases are drawn.
@@ -48,24 +67,83 @@ class ExaminerProcess:
     """
 
     def __init__(self, course_key: bytes, device: str) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="om-examiner-"))  # nobody but this user enters it
+        self.address = ExaminerAddress(str(self._folder / "socket"), secrets.token_bytes(32))
         context = multiprocessing.get_context("spawn")
-        self._control, theirs = context.Pipe()
-        self._process = context.Process(target=_main, args=(theirs, course_key, device), daemon=True)
-        self._process.start()
+        self._owner, theirs = context.Pipe()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address.path)
+            listener.listen(64)
+            arguments = (listener, theirs, self.address.key, course_key, device)
+            self._process = context.Process(target=_main, args=arguments, daemon=True)
+            self._process.start()
         theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.is_alive()
+
+    def stop(self) -> None:
+        """End it. Examiners that workers still use live on until those end."""
+        self._owner.close()
+        self._process.kill()
+        self._process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Examiner:
+    """A worker's examiner. `admit` before each kernel.
+
+    Args:
+        address: of a running `ExaminerHost`. Raises ExaminerDied when there is none.
+    """
+
+    def __init__(self, address: ExaminerAddress) -> None:
+        connecting = socket.socket(socket.AF_UNIX)
+        connecting.settimeout(START_TIMEOUT_S)
+        try:
+            connecting.connect(address.path)
+        except OSError as error:
+            connecting.close()
+            raise ExaminerDied(f"its process can't be reached: {error}") from error
+        connecting.settimeout(None)
+        self._control: Connection[Any, Any] = Connection(connecting.detach())
+        self._key = address.key
         self._ready = False
 
-    def admit(self) -> tuple[str, str]:
-        """Let one more kernel in: the address and a fresh key (hex) for its environment. Earlier keys open no more.
+    def admit(self) -> socket.socket:
+        """Let one more kernel in: the kernel's end of its connection. Kernels admitted earlier are cut off.
 
         Waits until the process is ready.
         """
         if not self._ready:
-            self._receive(START_TIMEOUT_S)
-            self._ready = True
-        self._send(("admit",))
-        address, key = self._receive(REPLY_TIMEOUT_S)
-        return address, key
+            self._greet()
+        ours, theirs = socket.socketpair()
+        try:
+            self._send(("admit",))
+            send_handle(self._control, theirs.fileno(), None)  # the process id matters on Windows only
+            self._receive(REPLY_TIMEOUT_S)
+        except OSError as error:
+            ours.close()
+            raise ExaminerDied(str(error)) from error
+        except ExaminerDied:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    def _greet(self) -> None:
+        """Each side shows the other that it knows the key."""
+        try:
+            if not self._control.poll(START_TIMEOUT_S):
+                raise ExaminerDied(f"not ready within {START_TIMEOUT_S:g} s")
+            answer_challenge(self._control, self._key)
+            deliver_challenge(self._control, self._key)
+        except (OSError, EOFError, AuthenticationError) as error:
+            raise ExaminerDied("its process ended while it started") from error
+        self._ready = True
 
     def open(self, student: str, exercise: str, answer: str = "", others: tuple[str, ...] = ()) -> None:
         """Allow one examination of this exercise, until `close`.
@@ -84,9 +162,8 @@ class ExaminerProcess:
         return closing
 
     def stop(self) -> None:
+        """Let it go; its process ends."""
         self._control.close()
-        self._process.kill()
-        self._process.join()
 
     def _send(self, message: tuple[Any, ...]) -> None:
         try:

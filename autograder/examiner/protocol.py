@@ -14,6 +14,10 @@ import torch
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Far above any honest answer (the largest case returns less than 1 MiB)."""
+NONCE_BYTES = 16
+"""Random bytes before the questions of an examination; its answer begins with the same ones."""
+REFUSED, RECEIPT = b"refused", b"received"
+"""What the examiner says in place of questions, and after it has judged."""
 MAX_ITEMS = 10_000
 MAX_DEPTH = 8
 MAX_TEXT = 10_000

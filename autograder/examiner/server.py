@@ -1,19 +1,23 @@
 """The examiner's own process: hands out cases, receives raw tensors, keeps the verdicts.
 
-A kernel reaches it through a socket, and only for the exercise whose test cell the grader is running at that moment,
-once. The grader's end is `autograder.examiner.process`.
+A kernel reaches it through a socket that was put into its hands, and only for the exercise whose test cell the grader
+is running at that moment, once. The grader's end is `autograder.examiner.process`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import logging
+import os
 import secrets
 import signal
+import socket
 import threading
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
+from multiprocessing.reduction import recv_handle
 from typing import Any, Protocol
 
 from autograder.examiner import protocol
@@ -44,7 +48,7 @@ class _Peer(Protocol):
 
 
 class _Server:
-    """Runs in the examiner's process. One thread a connection; the grader's commands come over `control`."""
+    """One worker's examiner. A kernel has a thread of its own; the grader's commands come over `control`."""
 
     def __init__(self, control: Connection[Any, Any], course_key: bytes, device: str) -> None:
         from autograder.examiner.judge import accelerator
@@ -52,23 +56,20 @@ class _Server:
         self._control = control
         self._course_key = course_key
         self._device = accelerator(device)
-        self._key = secrets.token_bytes(32)
-        self._listener = Listener()  # the key is asked for in the connection's own thread: see `_serve`
+        self._kernel: socket.socket | None = None
         self._window: _Window | None = None
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        threading.Thread(target=self._accept, daemon=True).start()
-        self._control.send(None)
-        load_meta_device()  # while the first kernel starts
+        """Obey the grader until it is gone."""
         while True:
             try:
                 command, *arguments = self._control.recv()
-            except EOFError:
-                return  # the grader is gone
+            except (EOFError, OSError):
+                return
             if command == "admit":
-                self._key = secrets.token_bytes(32)
-                self._control.send((self._listener.address, self._key.hex()))
+                self._admit(socket.socket(fileno=recv_handle(self._control)))
+                self._control.send(None)
             elif command == "open":
                 with self._lock:
                     self._window = _Window(*arguments)
@@ -78,39 +79,52 @@ class _Server:
                     window, self._window = self._window, None
                 self._control.send(window.closing if window else Closing(None))
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except (OSError, EOFError):
-                continue  # a kernel that went away
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _admit(self, kernel: socket.socket) -> None:
+        if self._kernel is not None:
+            with contextlib.suppress(OSError):
+                self._kernel.shutdown(socket.SHUT_RDWR)  # its thread wakes up and ends
+            self._kernel.close()
+        self._kernel = kernel
+        threading.Thread(target=self._serve, args=(kernel.dup(),), daemon=True).start()
 
-    def _serve(self, connection: Connection[Any, Any]) -> None:
-        with connection, contextlib.suppress(OSError, EOFError, AuthenticationError, protocol.MalformedMessage):
-            # As Listener(authkey=…) does, but whoever connects and stays silent keeps nobody else waiting.
-            deliver_challenge(connection, self._key)
-            answer_challenge(connection, self._key)
-            request = protocol.decode(connection.recv_bytes(protocol.MAX_MESSAGE_BYTES))
-            with self._lock:
-                window = self._window
-                if not isinstance(request, dict) or window is None or window.taken:
-                    return
-                if request.get("exercise") != window.exercise:
-                    return
-                window.taken = True
-            try:
-                closing = Closing(self._examine(window, request, connection))
-            except protocol.MalformedMessage as error:
-                closing = Closing(None, refusal=str(error))
-            except (OSError, EOFError):
-                return  # the kernel went away in the middle: no verdict
-            except Exception as error:  # a fault of ours is shown as such, never as the student's
-                log.exception("examining %s failed", window.exercise)
-                closing = Closing(None, fault=f"{type(error).__name__}: {error}")
-            with self._lock:
-                window.closing = closing
-            connection.send_bytes(protocol.encode("received"))
+    def _serve(self, kernel: socket.socket) -> None:
+        """Examinations, one after another, as long as the kernel keeps to the protocol."""
+        with kernel, contextlib.suppress(OSError):
+            with Connection(os.dup(kernel.fileno())) as connection:
+                self._converse(connection)
+            kernel.shutdown(socket.SHUT_RDWR)  # whoever still waits for an answer learns that there will be none
+
+    def _converse(self, connection: Connection[Any, Any]) -> None:
+        with contextlib.suppress(OSError, EOFError, protocol.MalformedMessage):
+            while True:
+                request = protocol.decode(connection.recv_bytes(protocol.MAX_MESSAGE_BYTES))
+                window = self._take_window(request)
+                if window is None:
+                    connection.send_bytes(protocol.REFUSED)
+                    continue
+                try:
+                    closing = Closing(self._examine(window, request, connection))
+                except protocol.MalformedMessage as error:
+                    closing = Closing(None, refusal=str(error))
+                except (OSError, EOFError):
+                    return  # the kernel went away in the middle: no verdict
+                except Exception as error:  # a fault of ours is shown as such, never as the student's
+                    log.exception("examining %s failed", window.exercise)
+                    closing = Closing(None, fault=f"{type(error).__name__}: {error}")
+                with self._lock:
+                    window.closing = closing
+                connection.send_bytes(protocol.RECEIPT)
+
+    def _take_window(self, request: Any) -> _Window | None:
+        """The open window, if the request is for its exercise and nobody has used it."""
+        with self._lock:
+            window = self._window
+            if not isinstance(request, dict) or window is None or window.taken:
+                return None
+            if request.get("exercise") != window.exercise:
+                return None
+            window.taken = True
+            return window
 
     def _examine(self, window: _Window, request: dict[str, Any], connection: _Peer) -> Verdict:
         from autograder.examiner.judge import Examination, Sources, seed_for
@@ -120,15 +134,41 @@ class _Server:
         if request.get("answers") != len(exercise.functions):
             raise protocol.MalformedMessage(f"{exercise.id} takes {len(exercise.functions)} answers")
         examination = Examination(exercise, seed_for(self._course_key, window.student, exercise.id), self._device)
-        connection.send_bytes(examination.questions)
-        observations = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
-        return examination.judge(observations, Sources(window.answer, window.others))
+        nonce = secrets.token_bytes(protocol.NONCE_BYTES)
+        connection.send_bytes(nonce + examination.questions)
+        reply = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
+        if not hmac.compare_digest(reply[: protocol.NONCE_BYTES], nonce):
+            raise protocol.MalformedMessage("it belongs to another examination")
+        return examination.judge(reply[protocol.NONCE_BYTES :], Sources(window.answer, window.others))
 
 
-def serve(control: Connection[Any, Any], course_key: bytes, device: str) -> None:
-    """The whole life of the examiner's process. Arguments as for `ExaminerProcess`."""
+def serve(listener: socket.socket, owner: Connection[Any, Any], key: bytes, course_key: bytes, device: str) -> None:
+    """The whole life of the examiners' process. Arguments as for `ExaminerHost`; it ends when `owner` closes.
+
+    Nothing a kernel sends is read here: that is the forks' affair.
+    """
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when the grader's end of `control` closes
-    torch.set_num_threads(1)  # cases are small; the cores belong to the kernels
-    _Server(control, course_key, device).run()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork's status is of interest
+    torch.set_num_threads(1)  # cases are small; the cores belong to the kernels. And threads do not survive a fork.
+    load_meta_device()
+    while owner not in wait([listener, owner]):
+        accepted, _ = listener.accept()
+        if os.fork():
+            accepted.close()
+            continue
+        try:
+            listener.close()
+            owner.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _serve_worker(Connection(accepted.detach()), key, course_key, device)
+        finally:
+            os._exit(0)
+
+
+def _serve_worker(control: Connection[Any, Any], key: bytes, course_key: bytes, device: str) -> None:
+    with control, contextlib.suppress(OSError, EOFError, AuthenticationError):
+        deliver_challenge(control, key)
+        answer_challenge(control, key)
+        _Server(control, course_key, device).run()

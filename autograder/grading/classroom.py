@@ -14,12 +14,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from autograder.errors import OrderMattersError
+from autograder.examiner.process import ExaminerHost
 from autograder.grading.assignments import Assignment
-from autograder.grading.one import Graded, Job, grade_submission, warm_up
+from autograder.grading.one import Graded, Job, Terms, grade_submission, warm_up
 from autograder.grading.reasons import without_verdict
 from autograder.grading.submissions import Submission
-from autograder.kernels.execution import Limits
-from autograder.results import Language, Outcome, SubmissionResult, Text
+from autograder.results import Outcome, SubmissionResult, Text
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +51,19 @@ def _written_key(path: Path) -> bytes:
 
 
 @contextmanager
-def local_workers(count: int, key: bytes, device: str) -> Iterator[Executor]:
-    """Worker processes on this machine, each with an examiner of its own already starting."""
-    context = get_context("spawn")
-    with cancelling(
-        ProcessPoolExecutor(count, mp_context=context, initializer=warm_up, initargs=(key, device))
-    ) as executor:
-        yield executor
+def local_workers(count: int, terms: Terms) -> Iterator[Executor]:
+    """Worker processes on this machine, each with its warm process starting, beside one process of examiners."""
+    host = ExaminerHost(terms.course_key, terms.device)
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["autograder.grading.one"])
+    arguments = (terms, host.address)
+    try:
+        with cancelling(
+            ProcessPoolExecutor(count, mp_context=context, initializer=warm_up, initargs=arguments)
+        ) as executor:
+            yield executor
+    finally:
+        host.stop()
 
 
 @contextmanager
@@ -81,10 +87,7 @@ def grade_class(
     *,
     workers: Workers,
     count: int,
-    key: bytes,
-    device: str,
-    language: Language,
-    limits: Limits,
+    terms: Terms,
     finished: Callable[[Submission, Graded], None],
 ) -> list[SubmissionResult]:
     """Grade every submission with `count` workers; `finished` is called in this process for each as it ends.
@@ -108,10 +111,7 @@ def grade_class(
             student=submission.student,
             notebook=submission.notebook,
             problem=submission.problem,
-            course_key=key,
-            device=device,
-            language=language,
-            limits=limits,
+            terms=terms,
         )
 
     def run(batch: Sequence[Submission], with_count: int) -> list[Submission]:

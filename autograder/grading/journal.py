@@ -13,9 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from autograder.grading.assignments import Assignment
-from autograder.grading.one import Graded
+from autograder.grading.one import Graded, Terms
 from autograder.grading.submissions import Submission
-from autograder.kernels.execution import Limits
 from autograder.results import SubmissionResult
 
 PASSING_FAULTS = frozenset({"examiner-died", "examiner-failed", "grader-failed"})
@@ -25,7 +24,7 @@ PASSING_FAULTS = frozenset({"examiner-died", "examiner-failed", "grader-failed"}
 class Journal:
     """The journal of one assignment, `journal/<assignment>.jsonl` in the course folder; one writer at a time."""
 
-    def __init__(self, assignment: Assignment, *, key: bytes, device: str, language: str, limits: Limits) -> None:
+    def __init__(self, assignment: Assignment, terms: Terms) -> None:
         self._assignment = assignment
         self._path = assignment.root / "journal" / f"{assignment.name}.jsonl"
         self._common = hashlib.sha256()
@@ -35,7 +34,7 @@ class Journal:
         for path in sorted(Path(__file__).parents[1].rglob("*.py")):
             self._common.update(hashlib.sha256(path.read_bytes()).digest())
         torch_version = importlib.metadata.version("torch")
-        self._common.update(repr((key, device, language, asdict(limits), torch_version)).encode())
+        self._common.update(repr((terms.course_key, asdict(terms), torch_version)).encode())
         self._known: dict[str, tuple[SubmissionResult, str | None]] = {}
         self._torn = False  # the last line has no end: a killed run left it so
         if self._path.exists():

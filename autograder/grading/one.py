@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,30 +15,58 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from autograder.errors import UnreadableNotebook
-from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
-from autograder.examiner.process import ExaminerDied, ExaminerProcess
+from autograder.examiner.process import Examiner, ExaminerAddress, ExaminerDied, ExaminerHost
 from autograder.examiner.rules import parsed
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers, owner_of_texts
-from autograder.kernels.execution import Execution, Limits, execute, prepare
-from autograder.notebooks.fitting import defined_names, fit, grade_id, is_answer, is_locked, is_test
+from autograder.kernels import warm
+from autograder.kernels.execution import Execution, Place, execute
+from autograder.kernels.limits import Limits
+from autograder.kernels.outputs import keep_handed_in
+from autograder.notebooks.fitting import Fitted, defined_names, fit, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
+from autograder.notebooks.slicing import needed_cells
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What holds for every submission of a class; plain data, so that it can travel.
+
+    Attributes:
+        course_key: secret from which each student's cases are drawn.
+        device: "auto", "cpu" or "cuda".
+        sandbox: whether kernels run in one.
+        all_cells: run also the figures and experiments that nothing judged needs.
+    """
+
+    course_key: bytes = field(repr=False)
+    device: str = "auto"
+    language: Language = "en"
+    limits: Limits = field(default_factory=Limits)
+    sandbox: bool = True
+    all_cells: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where kernels run."""
+        return Place(contained=self.sandbox, gpu=self.device != "cpu" and GPU.exists())
+
+
+@dataclass(frozen=True)
 class Job:
-    """Everything a worker needs for one submission; plain data, so that it can travel."""
+    """One submission for a worker; plain data, so that it can travel."""
 
     root: Path
     assignment: str
     student: str
     notebook: Path | None
     problem: Text | None
-    course_key: bytes = field(repr=False)
-    device: str
-    language: Language
-    limits: Limits = field(default_factory=Limits)
+    terms: Terms
+
+
+GPU = Path("/dev/nvidiactl")
+"""Is there exactly where NVIDIA's driver is."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +82,49 @@ def _assignment(root: Path, name: str) -> Assignment:
     return load_assignment(root, name)
 
 
+_hosts: list[ExaminerHost] = []
+_addresses: list[ExaminerAddress] = []
+"""Of the examiners' process that whoever started this worker has started for all of them."""
+
+
 @lru_cache(maxsize=1)
-def _examiner(course_key: bytes, device: str) -> ExaminerProcess:
-    """This worker's examiner: started for its first submission, replaced when it died."""
-    return ExaminerProcess(course_key, device)
+def _own_host(course_key: bytes, device: str) -> ExaminerHost:
+    """An examiners' process of this worker's own, where there is no common one."""
+    host = ExaminerHost(course_key, device)
+    _hosts.append(host)
+    return host
 
 
-def warm_up(course_key: bytes, device: str) -> None:
-    """Start this worker's examiner and its warm process, side by side, before the first submission arrives."""
+@lru_cache(maxsize=1)
+def _examiner(course_key: bytes, device: str) -> Examiner:
+    """This worker's examiner: found for its first submission, replaced when it died."""
+    if _addresses:
+        try:
+            return Examiner(_addresses[0])
+        except ExaminerDied:
+            _addresses.clear()
+    if not _own_host(course_key, device).alive:
+        stop_examiners()
+    return Examiner(_own_host(course_key, device).address)
+
+
+def stop_examiners() -> None:
+    """End this worker's examiner, and the examiners' process if it is this worker's own."""
+    while _hosts:
+        _hosts.pop().stop()
+    _own_host.cache_clear()
+    _examiner.cache_clear()
+
+
+def warm_up(terms: Terms, examiners: ExaminerAddress) -> None:
+    """Start this worker's warm process before the first submission arrives."""
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the main process's affair
-    prepare()
-    _examiner(course_key, device)
+    _addresses[:] = [examiners]
+    _prepare(terms)
+
+
+def _prepare(terms: Terms) -> None:
+    warm.prepare(terms.limits, contained=terms.place.contained, gpu=terms.place.gpu)
 
 
 def grade_submission(job: Job) -> Graded:
@@ -82,8 +143,13 @@ def grade_submission(job: Job) -> Graded:
     fitted = fit(cells, assignment.source, assignment.release)
     if not fitted.found or _other_lesson(assignment, cells):
         return _rejected(job, assignment, _wrong_notebook(assignment, cells), started)
-    verdicts, execution = _run(job, assignment, fitted.notebook, frozenset(fitted.missing))
-    _write_verdicts(fitted.notebook, verdicts, job.language)
+    needed = None if job.terms.all_cells else needed_cells(fitted.notebook, assignment.source)
+    verdicts, execution = run_and_judge(
+        job.terms, job.student, assignment, fitted.notebook, frozenset(fitted.missing), needed
+    )
+    if needed is not None:
+        _keep_handed_in(fitted, needed, job.terms.limits)
+    write_verdicts(fitted.notebook, verdicts, job.terms.language)
     stopped = reasons.stopped_reason(execution, fitted.notebook)
     unjudged = [verdict for verdict in verdicts.values() if not verdict.judged]
     reason = stopped
@@ -101,29 +167,48 @@ def grade_submission(job: Job) -> Graded:
     return Graded(result, nbformat.writes(fitted.notebook, indent=1))
 
 
-def _admitted(job: Job) -> tuple[ExaminerProcess, str, str]:
-    """This worker's examiner, with address and key for one kernel; a new one when the old one has died."""
-    examiner = _examiner(job.course_key, job.device)
+def _admitted(terms: Terms) -> tuple[Examiner, socket.socket]:
+    """This worker's examiner and a kernel's connection to it; a new one when the old one has died."""
+    examiner = _examiner(terms.course_key, terms.device)
     try:
-        return (examiner, *examiner.admit())
+        return examiner, examiner.admit()
     except ExaminerDied:
         _discard(examiner)
-        examiner = _examiner(job.course_key, job.device)
-        return (examiner, *examiner.admit())
+        examiner = _examiner(terms.course_key, terms.device)
+        return examiner, examiner.admit()
 
 
-def _discard(examiner: ExaminerProcess) -> None:
+def _discard(examiner: Examiner) -> None:
     _examiner.cache_clear()
     examiner.stop()
 
 
-def _run(
-    job: Job, assignment: Assignment, notebook: NotebookNode, missing: frozenset[str]
+def _keep_handed_in(fitted: Fitted, ran: Container[int], limits: Limits) -> None:
+    for index, cell in enumerate(fitted.notebook.cells):
+        if cell.cell_type == "code" and index not in ran:
+            keep_handed_in(cell, fitted.handed_in.get(cell["id"], ()), limits.cell_output_kib * 1024)
+
+
+def run_and_judge(
+    terms: Terms,
+    student: str,
+    assignment: Assignment,
+    notebook: NotebookNode,
+    missing: frozenset[str] = frozenset(),
+    cells: Container[int] | None = None,
 ) -> tuple[dict[str, Verdict], Execution]:
-    """Execute the notebook with the examiner beside it; a verdict, or the reason for none, for every exercise."""
+    """Execute a fitted notebook with the examiner beside it.
+
+    Args:
+        missing: grade ids of answers that the submission does not have.
+        cells: places of the cells that are run; all of them by default.
+
+    Returns:
+        A verdict, or the reason for none, for every exercise; and what happened. Outputs are in the notebook.
+    """
     verdicts: dict[str, Verdict] = {}
-    prepare()
-    examiner, address, key = _admitted(job)
+    _prepare(terms)
+    examiner, connection = _admitted(terms)
     lost: list[str] = []
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
     wanted = {grade_id(cell): defined_names(cell.source) for cell in assignment.source.cells if is_answer(cell)}
@@ -133,7 +218,7 @@ def _run(
             try:
                 exercise = _exercise(cell)
                 answer = _text_of_answer(sources, wanted.get(exercise, frozenset()))
-                examiner.open(job.student, exercise, answer, tuple(sources))
+                examiner.open(student, exercise, answer, tuple(sources))
             except ExaminerDied:
                 lost.append(_exercise(cell))
 
@@ -160,19 +245,18 @@ def _run(
         elif closing.fault is not None:
             verdicts[exercise] = reasons.examiner_failed(exercise, points, closing.fault)
 
-    execution = execute(
-        notebook,
-        environment={
-            ADDRESS_VARIABLE: address,
-            KEY_VARIABLE: key,
-            "NBGRADER_EXECUTION": "autograde",
-            "OMP_NUM_THREADS": "1",
-        },
-        limits=job.limits,
-        is_test=is_test,
-        before_cell=before_cell,
-        after_cell=after_cell,
-    )
+    with connection:
+        execution = execute(
+            notebook,
+            place=terms.place,
+            limits=terms.limits,
+            environment={"NBGRADER_EXECUTION": "autograde"},
+            examiner=connection,
+            cells=cells,
+            is_test=is_test,
+            before_cell=before_cell,
+            after_cell=after_cell,
+        )
     if lost:
         _discard(examiner)
     stopped = reasons.stopped_reason(execution, notebook)
@@ -203,7 +287,7 @@ def _exercise(test_cell: NotebookNode) -> str:
     return (grade_id(test_cell) or "").removeprefix("test-")
 
 
-def _write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], language: Language) -> None:
+def write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], language: Language) -> None:
     """Put message and points into the test cells, in the form that nbgrader reads.
 
     What the answer printed stays; lines on stderr are kept as ordinary output, for nbgrader takes any line on stderr

@@ -11,8 +11,8 @@ from autograder.results import Text, Verdict
 
 ENDINGS = {
     Ending.KERNEL_DIED: Text(
-        en="the kernel died in the cell {cell} (killed, out of memory, or os._exit)",
-        zh="内核在单元格 {cell} 中崩溃（被终止、内存耗尽或调用了 os._exit）",
+        en="the kernel died in the cell {cell} ({detail})",
+        zh="内核在单元格 {cell} 中崩溃（{detail}）",
     ),
     Ending.STUCK: Text(
         en="the cell {cell} did not end and ignored the interrupt",
@@ -21,6 +21,14 @@ ENDINGS = {
     Ending.OUT_OF_TIME: Text(
         en="the notebook's total time was used up before the cell {cell}",
         zh="在到达单元格 {cell} 之前，笔记本的总时间已用完",
+    ),
+    Ending.OUT_OF_MEMORY: Text(
+        en="the notebook used more than {detail} of memory in the cell {cell}",
+        zh="笔记本在单元格 {cell} 中占用的内存超过 {detail}",
+    ),
+    Ending.TOO_MUCH_OUTPUT: Text(
+        en="the notebook wrote more than {detail} of output, last in the cell {cell}",
+        zh="笔记本的输出超过 {detail}，最后运行的是单元格 {cell}",
     ),
     Ending.NO_KERNEL: Text(en="no kernel could be started: {detail}", zh="无法启动内核：{detail}"),
 }

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
@@ -27,11 +28,13 @@ class Fitted:
     Attributes:
         missing: grade ids of answer cells that the submission does not have; the unanswered cell stands there instead.
         found: grade ids of answer cells that it has.
+        handed_in: for cells of the course, by id, the outputs that they had when the notebook was handed in.
     """
 
     notebook: NotebookNode
     missing: tuple[str, ...]
     found: tuple[str, ...]
+    handed_in: dict[str, tuple[dict[str, Any], ...]]
 
 
 def grade_id(cell: NotebookNode) -> str | None:
@@ -129,7 +132,8 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         result.cells += [*copies.get(place, []), cell, *extras.get(place, [])]
-    return Fitted(result, tuple(missing), tuple(found))
+    handed_in = {source.cells[place]["id"]: cells[number].outputs for place, number in answered.items()}
+    return Fitted(result, tuple(missing), tuple(found), handed_in)
 
 
 def _own_cell(cell: SubmittedCell, number: int) -> NotebookNode:

@@ -1,4 +1,4 @@
-"""Tolerant reading: from the bytes of a file to its cells. Outputs, tags and foreign metadata are dropped here."""
+"""Tolerant reading: from the bytes of a file to its cells. Tags and foreign metadata are dropped here."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ class SubmittedCell:
         kind: "code" or "markdown" (raw cells are read as markdown: they are not run).
         grade_id: nbgrader's id, if the metadata survived.
         cell_id: the notebook format's id or name, if any.
+        outputs: as they were handed in. Nobody has looked at them yet.
     """
 
     kind: str
     source: str
     grade_id: str | None
     cell_id: str | None
+    outputs: tuple[dict[str, Any], ...] = ()
 
 
 def read_cells(path: Path) -> list[SubmittedCell]:
@@ -82,10 +84,12 @@ def _cell(cell: dict[str, Any]) -> SubmittedCell:
     nbgrader = metadata.get("nbgrader")
     grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
     names = [name for name in (metadata.get("name"), cell.get("id")) if isinstance(name, str) and name]
+    outputs = cell.get("outputs")
     text = source.replace("\r\n", "\n") if isinstance(source, str) else ""
     return SubmittedCell(
         kind="code" if cell.get("cell_type") == "code" else "markdown",
         source=text.encode("utf-8", errors="replace").decode("utf-8"),  # JSON can hold what no kernel can be sent
         grade_id=grade_id if isinstance(grade_id, str) else None,
         cell_id=names[0] if names else None,
+        outputs=tuple(part for part in outputs if isinstance(part, dict)) if isinstance(outputs, list) else (),
     )

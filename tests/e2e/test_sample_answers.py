@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from autograder.examiner.judge import Sources, judge_here
 from autograder.exercises import EXERCISES
 from autograder.grading.assignments import load_assignment
-from autograder.grading.one import Job, _other_lesson, grade_submission
+from autograder.grading.one import Job, Terms, _other_lesson, grade_submission
 from autograder.notebooks.reading import read_cells
 from autograder.results import Outcome
 from tests.e2e.helpers import GIVEN, ROOT, notebook_path, read
@@ -122,7 +122,7 @@ def test_a_notebook_of_another_lesson_is_rejected_whatever_is_left_of_it(
             if assignment == owner:
                 assert _other_lesson(load_assignment(ROOT, owner), read_cells(path)) is None
             else:
-                result = grade_submission(Job(ROOT, assignment, "ada", path, None, b"key", "cpu", "en")).result
+                result = grade_submission(Job(ROOT, assignment, "ada", path, None, Terms(b"key", "cpu"))).result
                 assert result.outcome is Outcome.REJECTED
                 assert result.reason is not None
                 assert result.reason.en == f"This is the notebook of {owner}, not of {assignment}."

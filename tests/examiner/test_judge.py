@@ -13,7 +13,7 @@ from torch import Tensor
 
 from autograder.errors import NoSuchDevice, UnknownExercise
 from autograder.examiner import client, local, protocol
-from autograder.examiner.address import ADDRESS_VARIABLE
+from autograder.examiner.address import EXAMINER_VARIABLE
 from autograder.examiner.judge import (
     ALL_RIGHT,
     EARLIER_UNANSWERED,
@@ -352,7 +352,7 @@ def test_grading_in_the_same_process_prints_and_returns_points(
     """Plain nbgrader takes the returned number as partial credit."""
     monkeypatch.setattr(local, "EXERCISES", {"made-up": MADE_UP})
     monkeypatch.setenv(local.LANGUAGE_VARIABLE, language)
-    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(EXAMINER_VARIABLE, raising=False)
     from autograder.examiner import grade
 
     assert grade("made-up", double, shift) == 5.5

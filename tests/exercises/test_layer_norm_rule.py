@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder.examiner import grade
-from autograder.examiner.address import ADDRESS_VARIABLE, KEY_VARIABLE
+from autograder.examiner.address import EXAMINER_VARIABLE
 from autograder.examiner.client import observe_all
 from autograder.examiner.judge import Examination, Sources
-from autograder.examiner.process import ExaminerProcess
+from autograder.examiner.process import Examiner, ExaminerHost
 from autograder.exercises import block
 from autograder.results import Verdict
 
@@ -197,7 +197,7 @@ CELLS = ["subclass", "wrapped", "functional alias", "getattr", "rms norm of the 
 def test_in_a_notebook_without_the_grader_the_rule_holds(
     name: str, notebook: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(EXAMINER_VARIABLE, raising=False)
     assert _graded_in(notebook, BROKEN[name]) == 0.0
     assert RULE.message.en in capsys.readouterr().out
 
@@ -206,31 +206,31 @@ def test_in_a_notebook_without_the_grader_the_rule_holds(
 def test_in_a_notebook_without_the_grader_a_right_answer_gets_its_points(
     notebook: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    monkeypatch.delenv(EXAMINER_VARIABLE, raising=False)
     assert _graded_in(notebook, "theirs = nn.LayerNorm(4)", KEPT["plain"][0]) == 3.0
 
 
 @pytest.fixture(scope="module")
-def examiner() -> Iterator[ExaminerProcess]:
-    process = ExaminerProcess(b"a course key for tests", "cpu")
-    process.admit()
-    yield process
-    process.stop()
+def examiner() -> Iterator[Examiner]:
+    host = ExaminerHost(b"a course key for tests", "cpu")
+    examiner = Examiner(host.address)
+    yield examiner
+    examiner.stop()
+    host.stop()
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("examiner")
 @pytest.mark.parametrize("name", [*CELLS, "helper", "alias in another cell", "plain"])
 def test_through_the_examiners_socket_the_rule_holds(
-    name: str, examiner: ExaminerProcess, monkeypatch: pytest.MonkeyPatch
+    name: str, examiner: Examiner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address, key = examiner.admit()
-    monkeypatch.setenv(ADDRESS_VARIABLE, address)
-    monkeypatch.setenv(KEY_VARIABLE, key)
     answer, other = {**{n: (text, "") for n, text in BROKEN.items()}, **HELPERS, **KEPT}[name]
-    examiner.open("ada", "layer-norm", answer, (other, answer))
-    grade("layer-norm", _defined(answer, other))
-    verdict = examiner.close().verdict
+    with examiner.admit() as kernel:
+        monkeypatch.setenv(EXAMINER_VARIABLE, str(kernel.fileno()))
+        examiner.open("ada", "layer-norm", answer, (other, answer))
+        grade("layer-norm", _defined(answer, other))
+        verdict = examiner.close().verdict
     assert verdict is not None
     if name == "plain":
         assert verdict.score == verdict.max_score

@@ -19,9 +19,9 @@ from autograder.errors import OrderMattersError
 from autograder.grading import classroom
 from autograder.grading.assignments import Assignment, load_assignment
 from autograder.grading.classroom import KEY_FILE, course_key, grade_class
-from autograder.grading.one import Graded, Job
+from autograder.grading.one import Graded, Job, Terms
 from autograder.grading.submissions import Submission
-from autograder.kernels.execution import Limits
+from autograder.kernels.limits import Limits
 from autograder.results import Outcome, SubmissionResult, Text, Verdict
 from tests.conftest import TINY
 
@@ -58,10 +58,7 @@ class Class:
             [Submission(student, Path(f"{student}.ipynb")) for student in students],
             workers=lambda count: waiting.pop(0),
             count=2,
-            key=b"key",
-            device="cpu",
-            language="zh",
-            limits=Limits(cell_timeout_s=7.0),
+            terms=Terms(b"key", "cpu", "zh", Limits(cell_timeout_s=7.0)),
             finished=lambda submission, one: self.finished.append(
                 (submission.student, one, threading.current_thread())
             ),
@@ -86,7 +83,7 @@ def test_a_job_holds_what_the_command_said(class_: Class) -> None:
     """Key, device, language, limits and course travel to the worker."""
     class_.run(["ada"], graded, ThreadPoolExecutor(1))
     (job,) = class_.jobs
-    assert (job.course_key, job.device, job.language, job.limits.cell_timeout_s) == (b"key", "cpu", "zh", 7.0)
+    assert job.terms == Terms(b"key", "cpu", "zh", Limits(cell_timeout_s=7.0))
     assert (job.root, job.assignment, job.notebook) == (class_.assignment.root, TINY, Path("ada.ipynb"))
 
 
@@ -198,10 +195,7 @@ def test_an_error_while_saving_does_not_grade_the_rest(class_: Class) -> None:
             [Submission(f"student-{number}", Path("x.ipynb")) for number in range(9)],
             workers=lambda count: nullcontext(executor),
             count=1,
-            key=b"key",
-            device="cpu",
-            language="en",
-            limits=Limits(),
+            terms=Terms(b"key"),
             finished=full_disk,
         )
     gate.set()

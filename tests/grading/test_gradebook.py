@@ -75,7 +75,7 @@ def save(
             "pair-frequencies": Verdict("pair-frequencies", pair, 2.0, None, Text("said", "说"), ()),
             "causal-mask": Verdict("causal-mask", mask, 1.0, None, Text("said", "说"), ()),
         }
-        one._write_verdicts(notebook, verdicts, "en")
+        one.write_verdicts(notebook, verdicts, "en")
         result = SubmissionResult(student, Outcome.GRADED, None, 1.0, tuple(verdicts.values()))
         book.save(result, nbformat.writes(notebook), submitted)
 

@@ -11,13 +11,13 @@ import pytest
 
 from autograder.grading.assignments import Assignment, load_assignment
 from autograder.grading.journal import Journal
-from autograder.grading.one import Graded
+from autograder.grading.one import Graded, Terms
 from autograder.grading.submissions import Submission
-from autograder.kernels.execution import Limits
+from autograder.kernels.limits import Limits
 from autograder.results import ByHand, CriterionResult, Outcome, SubmissionResult, Text, Verdict
 from tests.conftest import TINY
 
-SETTINGS: dict[str, Any] = {"key": b"key", "device": "cpu", "language": "en", "limits": Limits()}
+TERMS = Terms(b"key", "cpu")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def graded(mistake: str | None = "sign", judged: bool = True) -> Graded:
 
 
 def remember(assignment: Assignment, submission: Submission, result: Graded, place: Path) -> None:
-    Journal(assignment, **SETTINGS).add(submission, result)
+    Journal(assignment, TERMS).add(submission, result)
     assert result.notebook is not None
     place.write_text(result.notebook)
 
@@ -48,7 +48,7 @@ def remember(assignment: Assignment, submission: Submission, result: Graded, pla
 def test_an_unchanged_submission_is_found_whole(assignment: Assignment, submission: Submission, tmp_path: Path) -> None:
     """In a later run: every score, message and language, and the executed notebook."""
     remember(assignment, submission, graded(), tmp_path / "executed.ipynb")
-    assert Journal(assignment, **SETTINGS).find(submission, tmp_path / "executed.ipynb") == graded()
+    assert Journal(assignment, TERMS).find(submission, tmp_path / "executed.ipynb") == graded()
 
 
 def edit_submission(assignment: Assignment, submission: Submission) -> Submission:
@@ -83,12 +83,18 @@ def test_what_changed_runs_again(
     """The submission, either notebook of the assignment, the student."""
     remember(assignment, submission, graded(), tmp_path / "executed.ipynb")
     changed = change(assignment, submission)
-    assert Journal(assignment, **SETTINGS).find(changed, tmp_path / "executed.ipynb") is None
+    assert Journal(assignment, TERMS).find(changed, tmp_path / "executed.ipynb") is None
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"key": b"other"}, {"device": "cuda"}, {"language": "zh"}, {"limits": Limits(test_timeout_s=3.0)}],
+    [
+        {"course_key": b"other"},
+        {"device": "cuda"},
+        {"language": "zh"},
+        {"limits": Limits(test_timeout_s=3.0)},
+        {"sandbox": False},
+    ],
     ids=str,
 )
 def test_other_settings_run_again(
@@ -96,7 +102,7 @@ def test_other_settings_run_again(
 ) -> None:
     """The course's key, the device, the language, a limit."""
     remember(assignment, submission, graded(), tmp_path / "executed.ipynb")
-    assert Journal(assignment, **{**SETTINGS, **other}).find(submission, tmp_path / "executed.ipynb") is None
+    assert Journal(assignment, replace(TERMS, **other)).find(submission, tmp_path / "executed.ipynb") is None
 
 
 def test_a_changed_or_lost_executed_notebook_runs_again(
@@ -106,9 +112,9 @@ def test_a_changed_or_lost_executed_notebook_runs_again(
     place = tmp_path / "executed.ipynb"
     remember(assignment, submission, graded(), place)
     place.write_text("edited")
-    assert Journal(assignment, **SETTINGS).find(submission, place) is None
+    assert Journal(assignment, TERMS).find(submission, place) is None
     place.unlink()
-    assert Journal(assignment, **SETTINGS).find(submission, place) is None
+    assert Journal(assignment, TERMS).find(submission, place) is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_what_only_this_run_is_to_blame_for_is_not_kept(
 ) -> None:
     """The next run tries again: the examiner died, the grader failed, or no kernel could be started."""
     remember(assignment, submission, result, tmp_path / "executed.ipynb")
-    assert Journal(assignment, **SETTINGS).find(submission, tmp_path / "executed.ipynb") is None
+    assert Journal(assignment, TERMS).find(submission, tmp_path / "executed.ipynb") is None
 
 
 def test_a_line_that_a_killed_run_left_half_written_costs_itself_only(
@@ -133,7 +139,7 @@ def test_a_line_that_a_killed_run_left_half_written_costs_itself_only(
     path = assignment.root / "journal" / f"{TINY}.jsonl"
     path.write_text(path.read_text() + '{"key": "abc", "resu')
     other = Submission("emmy", submission.notebook)
-    Journal(assignment, **SETTINGS).add(other, graded())
-    journal = Journal(assignment, **SETTINGS)
+    Journal(assignment, TERMS).add(other, graded())
+    journal = Journal(assignment, TERMS)
     assert journal.find(submission, place) == graded()
     assert journal.find(other, place) == graded()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -13,9 +15,9 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.grading import one
-from autograder.grading.one import Graded, Job, grade_submission
-from autograder.kernels.execution import Limits
-from autograder.results import Outcome, Text, Verdict
+from autograder.grading.one import Graded, Job, Terms, grade_submission
+from autograder.kernels.limits import Limits
+from autograder.results import Language, Outcome, Text, Verdict
 from tests.conftest import TINY, Answer
 
 KEY = b"a course key for tests"
@@ -27,16 +29,14 @@ slow = [pytest.mark.slow, pytest.mark.xdist_group("one")]
 @pytest.fixture(scope="module", autouse=True)
 def _no_examiner_is_left() -> Iterator[None]:
     yield
-    if one._examiner.cache_info().currsize:
-        one._examiner(KEY, "cpu").stop()
-        one._examiner.cache_clear()
+    one.stop_examiners()
 
 
 @pytest.fixture
 def grade(tiny_course: Path, tmp_path: Path) -> Callable[..., Graded]:
     """Grades a notebook, or the bytes of a file, as handed in by a student."""
 
-    def run(submitted: NotebookNode | bytes, student: str = "ada", language: str = "en") -> Graded:
+    def run(submitted: NotebookNode | bytes, student: str = "ada", language: Language = "en") -> Graded:
         path = tmp_path / f"{student}.ipynb"
         path.write_bytes(submitted if isinstance(submitted, bytes) else json.dumps(submitted).encode())
         return grade_submission(job(tiny_course, path, student=student, language=language))
@@ -44,18 +44,20 @@ def grade(tiny_course: Path, tmp_path: Path) -> Callable[..., Graded]:
     return run
 
 
-def job(root: Path, notebook: Path | None, **changes: object) -> Job:
-    options: dict[str, object] = {
-        "assignment": TINY,
-        "student": "ada",
-        "problem": None,
-        "course_key": KEY,
-        "device": "cpu",
-        "language": "en",
-        "limits": LIMITS,
-        **changes,
-    }
-    return Job(root=root, notebook=notebook, **options)  # type: ignore[arg-type]
+def job(
+    root: Path, notebook: Path | None, student: str = "ada", problem: Text | None = None, language: Language = "en"
+) -> Job:
+    return Job(root, TINY, student, notebook, problem, Terms(KEY, "cpu", language, LIMITS))
+
+
+def host_of() -> int:
+    pid = one._own_host(KEY, "cpu")._process.pid
+    assert pid is not None
+    return pid
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def verdict_of(graded: Graded, exercise: str) -> Verdict:
@@ -153,6 +155,35 @@ class TestWithAKernel:
             "pair-frequencies: the visible checks pass.\n2 / 2  All right.\n"
         )
         assert outputs[-1].data["text/plain"] == "2.0"
+
+    def test_a_figure_that_no_test_needs_is_shown_as_handed_in(
+        self, grade: Callable[..., Graded], answered: Answer
+    ) -> None:
+        """Its cell is not run, and says so; HTML and scripts beside the picture are gone."""
+        submitted = answered()
+        drawn = next(cell for cell in submitted.cells if cell["id"] == "draw-dots")
+        drawn.outputs = [
+            nbformat.v4.new_output("stream", text="three dots"),
+            nbformat.v4.new_output(
+                "display_data",
+                data={"image/png": "aGk=", "text/html": "<script>alert(1)</script>", "text/plain": "a figure"},
+                metadata={"image/png": {"alt": "Dots."}},
+            ),
+        ]
+        cell = cell_of(grade(submitted), "draw-dots")
+        assert "Not run while grading" in cell.outputs[0].text
+        assert "three dots" in cell.outputs[0].text
+        assert cell.outputs[1].data == {"image/png": "aGk=", "text/plain": "a figure"}
+        assert cell.outputs[1].metadata == {"image/png": {"alt": "Dots."}}
+        assert len(cell.outputs) == 2
+
+    def test_all_cells_run_when_asked_for(self, tiny_course: Path, tmp_path: Path, answered: Answer) -> None:
+        """Then the figure is the grader's own, drawn in the sandbox."""
+        path = tmp_path / "ada.ipynb"
+        path.write_text(nbformat.writes(answered()), encoding="utf-8")
+        whole = job(tiny_course, path)
+        graded = grade_submission(replace(whole, terms=replace(whole.terms, all_cells=True)))
+        assert graded.result.score == 3.0
         (figure,) = [o for o in cell_of(graded, "draw-dots").outputs if o.output_type == "display_data"]
         assert figure.metadata["image/png"]["alt"] == "3 dots, each lower than the one before."
 
@@ -281,10 +312,10 @@ class TestWithAKernel:
     ) -> None:
         """Nobody notices: the next submission is graded in full."""
         grade(answered())
-        pid = one._examiner(KEY, "cpu")._process.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        one._examiner(KEY, "cpu")._process.join()
+        (examiner,) = children_of(host_of())
+        os.kill(examiner, signal.SIGKILL)
+        os.kill(host_of(), signal.SIGKILL)
+        one._own_host(KEY, "cpu")._process.join()
         whole = grade(answered()).result
         assert (whole.outcome, whole.score) == (Outcome.GRADED, 3.0)
 
@@ -293,9 +324,9 @@ class TestWithAKernel:
     ) -> None:
         """It is partly graded, with the reason; the next one is graded in full."""
         grade(answered())
-        pid = one._examiner(KEY, "cpu")._process.pid
-        killer = f"import os, signal, time\nos.kill({pid}, signal.SIGKILL)\ntime.sleep(0.5)"
-        broken = grade(answered(causal_mask=killer)).result
+        (examiner,) = children_of(host_of())
+        threading.Timer(1.0, os.kill, (examiner, signal.SIGKILL)).start()
+        broken = grade(answered(causal_mask="import time\ntime.sleep(2.0)")).result
         assert broken.outcome is Outcome.PARTLY_GRADED
         assert {verdict.mistake for verdict in broken.exercises if not verdict.judged} == {"examiner-died"}
         whole = grade(answered()).result
