@@ -25,6 +25,7 @@ from autograder.results import Text
 LESSON = "06-relative-encodings"
 
 FORM = Text(en="shape and dtype", zh="形状与 dtype")
+FORM_ANYWHERE = Text(en="shape, dtype and device", zh="形状、dtype 与设备")
 SQUARE = Text(en="as many queries as keys", zh="查询与键一样多")
 CACHE = Text(en="fewer queries than keys", zh="查询比键少")
 INPUT = Text(en="the input stays as it is", zh="输入保持不变")
@@ -136,7 +137,7 @@ T5_BUCKET = Exercise(
     criteria=(
         Criterion(
             "form",
-            Text(en="shape, dtype and device", zh="形状、dtype 与设备"),
+            FORM_ANYWHERE,
             0.5,
             form_if_values_can_be_read,
             (*_asked, "device"),
@@ -185,6 +186,7 @@ def _bias_cases(draw: Draw) -> list[Case]:
         key_len: int,
         *settings: bool | int,
         dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
         with_gradient: bool = False,
         **kwargs: bool | int,
     ) -> Case:
@@ -195,12 +197,12 @@ def _bias_cases(draw: Draw) -> list[Case]:
             steps.insert(0, moved(dtype))
         if with_gradient:
             steps.append(backward(draw.normal(n_heads, query_len, key_len)))
-        return Case("T5Bias", (n_heads, *settings), kwargs, tag, steps=tuple(steps))
+        return Case("T5Bias", (n_heads, *settings), kwargs, tag, device, steps=tuple(steps))
 
     def settings(bidirectional: bool, key_len: int, fewest: int = 5) -> tuple[bool, int, int]:
         """Buckets and a largest distance below key_len, such that no distance is at the edge of a bucket."""
         while True:
-            n_buckets = 2 * draw.integer(fewest, fewest + 6) if bidirectional else draw.integer(7, 15)
+            n_buckets = 2 * draw.integer(fewest, fewest + 6) if bidirectional else 2 * draw.integer(3, 7) + 1
             max_distance = draw.integer(key_len // 2, key_len - 6)
             if all(clear_of_edges(steps, bidirectional, n_buckets, max_distance) for steps in range(key_len)):
                 return bidirectional, n_buckets, max_distance
@@ -222,6 +224,7 @@ def _bias_cases(draw: Draw) -> list[Case]:
         build("settings", long, long, *settings(False, long)),
         build("dtype", square - 3, square, dtype=torch.float64),
         build("dtype", square - 2, square, dtype=torch.bfloat16),
+        build("device", square - 1, square, device="meta"),  # nothing here tells a GPU from it
         build("gradient", square - 4, square, with_gradient=True),
     ]
 
@@ -238,7 +241,7 @@ T5_BIAS = Exercise(
         Criterion(
             "state", Text(en="names and shapes of the parameters", zh="参数的名字与形状"), 0.25, same_state, ("state",)
         ),
-        Criterion("form", FORM, 0.25, same_form, ("values", "cache", "dtype")),
+        Criterion("form", FORM_ANYWHERE, 0.25, same_form, ("values", "cache", "dtype", "device")),
         Criterion("values", SQUARE, 0.5, _looked_up),
         Criterion("one-way", Text(en="one direction", zh="单向"), 0.25, _looked_up, ("one-way",)),
         Criterion("cache", CACHE, 0.25, _looked_up, ("cache",)),

@@ -13,20 +13,18 @@ from autograder.exercises import (
 )
 from autograder.exercises.comparisons import Tolerance, inputs_untouched, same_form, values_within
 from autograder.exercises.declaration import Case, Criterion, Draw, Exercise, backward
-from autograder.exercises.relative_bias import CACHE, GRADIENT, INPUT, LESSON, SQUARE
+from autograder.exercises.relative_bias import CACHE, FORM_ANYWHERE, GRADIENT, INPUT, LESSON, SQUARE
 from autograder.exercises.relative_comparisons import same_mask, without_future
 from autograder.exercises.rotary_comparisons import gradients_within
 from autograder.reference import relative
 from autograder.results import Text
-
-FORM = Text(en="shape, dtype and device", zh="形状、dtype 与设备")
 
 MOVED_TOLERANCE = Tolerance(
     1e-6, "the numbers are moved, not computed; the mistakes put other random numbers in their place"
 )
 SCORE_TOLERANCE = Tolerance(
     1e-4,
-    "sums of at most 39 products of numbers below 8, in float32 and in any order, round by 1e-5 at most; the mistakes "
+    "sums of at most 45 products of numbers below 8, in float32 and in any order, round by 1e-5 at most; the mistakes "
     "differ by more than 0.01 somewhere",
 )
 SCORE_GRADIENT = Tolerance(
@@ -85,7 +83,7 @@ RELATIVE_SHIFT = Exercise(
     reference={"relative_shift": relative.relative_shift},
     cases=_shift_cases,
     criteria=(
-        Criterion("form", FORM, 0.25, same_form, ("values", "cache", "dtype", "device")),
+        Criterion("form", FORM_ANYWHERE, 0.25, same_form, ("values", "cache", "dtype", "device")),
         Criterion("values", SQUARE, 0.75, _moved),
         Criterion("cache", CACHE, 0.5, _moved, ("cache",)),
         Criterion("gradient", GRADIENT, 0.25, gradients_within(MOVED_TOLERANCE), ("gradient",)),
@@ -137,7 +135,7 @@ TRANSFORMER_XL_SCORES = Exercise(
     reference={"transformer_xl_scores": relative.transformer_xl_scores},
     cases=_xl_cases,
     criteria=(
-        Criterion("form", FORM, 0.25, same_form, ("values", "cache", "dtype", "device")),
+        Criterion("form", FORM_ANYWHERE, 0.25, same_form, ("values", "cache", "dtype", "device")),
         Criterion("values", SQUARE, 1.0, _scored, ("values", "dtype")),
         Criterion("cache", CACHE, 0.75, _scored, ("cache",)),
         Criterion("future", Text(en="the future", zh="未来"), 0.5, same_mask, ("values", "cache")),
@@ -161,7 +159,7 @@ def _deberta_cases(draw: Draw) -> list[Case]:
     ) -> Case:
         """`silent` arguments are zero, so that one term stands alone."""
         batch, heads = draw.sizes(2, 2, 4)
-        d = draw.sample((11, 12, 13), 1)[0]
+        d = draw.sample((11, 13, 15), 1)[0]  # the tables have an even number of rows
         shapes = {
             "query": (batch, heads, n, d),
             "key": (batch, heads, n, d),
@@ -188,7 +186,7 @@ def _deberta_cases(draw: Draw) -> list[Case]:
         ask("values", *near()),
         ask("values", *near(), device=draw.accelerator),
         ask("far", *far()),
-        ask("far", draw.integer(8, 10), 4),
+        ask("far", draw.integer(9, 10), 4),
         ask("dtype", *near(), dtype=torch.float64),
         ask("device", *near(), device=draw.other_device),
         ask("gradient", *near(), with_gradient=True),
@@ -204,7 +202,7 @@ DEBERTA_SCORES = Exercise(
     reference={"deberta_scores": relative.deberta_scores},
     cases=_deberta_cases,
     criteria=(
-        Criterion("form", FORM, 0.25, same_form, ("values", "dtype", "device")),
+        Criterion("form", FORM_ANYWHERE, 0.25, same_form, ("values", "dtype", "device")),
         Criterion("content", Text(en="content to content", zh="内容到内容"), 0.5, _added, ("content",)),
         Criterion("to-position", Text(en="content to position", zh="内容到位置"), 0.75, _added, ("to-position",)),
         Criterion("from-position", Text(en="position to content", zh="位置到内容"), 0.75, _added, ("from-position",)),

@@ -119,6 +119,11 @@ def _with_the_past_only(module: Any, query_len: int, key_len: int) -> Tensor:
     return _right(module, query_len, key_len).masked_fill(distance > 0, -torch.inf)
 
 
+def _on_the_cpu(module: Any, query_len: int, key_len: int) -> Tensor:
+    bias = _right(module, query_len, key_len)
+    return torch.zeros(bias.shape, dtype=bias.dtype) if bias.is_meta else bias.cpu()
+
+
 def _mistake(slug: str, module: type[nn.Module], en: str, zh: str) -> Mistake:
     return Mistake(slug, Text(en=en, zh=zh), {"T5Bias": module})
 
@@ -253,6 +258,12 @@ T5_BIAS = (
         _module(_changed(Tensor.float)),
         "The bias is float32 whatever the table is. It should have the dtype of the table.",
         "无论表是什么 dtype，偏置都是 float32。它应当与表的 dtype 一致。",
+    ),
+    _mistake(
+        "moved-to-the-cpu",
+        _module(_on_the_cpu),
+        "The bias doesn't stay on the device of the table. Look for `.cpu()`, or for a result made without a device.",
+        "偏置没有留在表所在的设备上。请查找 `.cpu()`，或者新建结果时没有指定设备的地方。",
     ),
 )
 """The known mistakes of t5-bias."""
