@@ -24,7 +24,12 @@ from course.toys_lengths import (
 )
 
 RELATIVE_CODES = ("none", "rotary", "ALiBi", "T5, 32 buckets", "T5, 8 buckets")
-BUCKETS = {"T5, 32 buckets": (32, 128), "T5, 8 buckets": (8, 16)}  # how many, and the largest distance
+# Where each bucket of one direction begins (places before the query): the rule itself is an exercise of the lesson.
+BUCKETS = {
+    "T5, 32 buckets": (*range(17), 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113),
+    "T5, 8 buckets": (*range(5), 6, 8, 12),
+}
+SLOPES = {2: (1 / 16, 1 / 256), 4: (1 / 4, 1 / 16, 1 / 64, 1 / 256)}  # of ALiBi, by number of heads
 
 
 class RelativeCrowd(nn.Module):
@@ -35,6 +40,7 @@ class RelativeCrowd(nn.Module):
 
     Args:
         seeds: one model of each code starts from each of these.
+        n_heads: 2 or 4.
     """
 
     def __init__(self, seeds: tuple[int, ...], d_model: int = 32, n_heads: int = 2, n_blocks: int = 2) -> None:
@@ -46,8 +52,8 @@ class RelativeCrowd(nn.Module):
             shapes[f"output_{block}"] = (d_model, d_model)
             shapes[f"expand_{block}"] = (d_model, 2 * d_model)
             shapes[f"contract_{block}"] = (2 * d_model, d_model)
-        for code, (n_buckets, _) in BUCKETS.items():
-            shapes[code] = (n_buckets, n_heads)
+        for code, starts in BUCKETS.items():
+            shapes[code] = (len(starts), n_heads)
         self.weights = nn.ParameterDict()
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         for name, shape in shapes.items():
@@ -58,7 +64,7 @@ class RelativeCrowd(nn.Module):
         number = torch.arange(len(RELATIVE_CODES)).repeat_interleave(len(seeds)).view(-1, 1, 1)
         is_rotary = number == RELATIVE_CODES.index("rotary")
         self.angle = is_rotary * _angles(d_model // n_heads)  # the others turn by angle 0
-        self.slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)  # the published rule: n_heads a power of two
+        self.slopes = torch.tensor(SLOPES[n_heads])
 
     def bias(self, length: int) -> torch.Tensor:
         """What each model adds to the score of a query and an earlier key: `(models, n_heads, length, length)`."""
@@ -67,8 +73,8 @@ class RelativeCrowd(nn.Module):
         nothing = torch.zeros(self.n_seeds, self.n_heads, length, length)
         parts = dict.fromkeys(RELATIVE_CODES, nothing)
         parts["ALiBi"] = nothing - self.slopes[:, None, None] * back
-        for code, (n_buckets, max_distance) in BUCKETS.items():
-            buckets = _buckets(back, n_buckets, max_distance)
+        for code, starts in BUCKETS.items():
+            buckets = torch.bucketize(back, torch.tensor(starts), right=True) - 1
             parts[code] = self.weights[code][:, buckets].permute(0, 3, 1, 2)
         return torch.cat([parts[code] for code in RELATIVE_CODES])
 
@@ -98,14 +104,6 @@ class RelativeCrowd(nn.Module):
 
     def _project(self, name: str, x: torch.Tensor) -> torch.Tensor:
         return torch.bmm(x.flatten(1, 2), self.weights[name]).view(*x.shape[:-1], -1)
-
-
-def _buckets(back: torch.Tensor, n_buckets: int, max_distance: int) -> torch.Tensor:
-    """T5's bucket, one direction, of distances counted backwards; int64."""
-    exact = n_buckets // 2
-    grown = (back.clamp(min=1).double() / exact).log() / math.log(max_distance / exact) * (n_buckets - exact)
-    far = exact + (grown + 1e-9).floor().long()
-    return torch.where(back < exact, back, far.clamp(max=n_buckets - 1))
 
 
 def train_relative(

@@ -17,6 +17,8 @@ from course.toys_relative import (
     train_relative,
 )
 
+SIZES = {"T5, 32 buckets": (32, 128), "T5, 8 buckets": (8, 16)}  # how many buckets, and the largest distance
+
 
 def untrained(seeds: tuple[int, ...] = (4, 5), n_blocks: int = 2) -> RelativeCrowd:
     return RelativeCrowd(seeds, n_blocks=n_blocks).double()
@@ -35,7 +37,7 @@ def test_models_of_one_seed_start_from_the_same_weights_and_seeds_differ() -> No
     crowd = untrained()
     for name, weight in crowd.weights.items():
         if name in BUCKETS:
-            assert weight.shape == (2, BUCKETS[name][0], 2)  # one table for each seed: no other model reads it
+            assert weight.shape == (2, SIZES[name][0], 2)  # one table for each seed: no other model reads it
             continue
         by_code = weight.view(len(RELATIVE_CODES), 2, *weight.shape[1:])
         assert all(torch.equal(by_code[0], other) for other in by_code)
@@ -52,7 +54,7 @@ def test_the_bias_is_the_one_that_the_lesson_builds(n_heads: int) -> None:
         assert float(of(code, bias).abs().max()) == 0.0
     for model in of("ALiBi", bias):
         torch.testing.assert_close(model[:, past], alibi_bias(n_heads, n, n)[:, past])
-    for code, (n_buckets, max_distance) in BUCKETS.items():
+    for code, (n_buckets, max_distance) in SIZES.items():
         buckets = t5_bucket(relative_distance(n, n), False, n_buckets, max_distance)
         for model, table in zip(of(code, bias), crowd.weights[code].detach(), strict=True):
             torch.testing.assert_close(model, table[buckets].permute(2, 0, 1))
@@ -61,7 +63,7 @@ def test_the_bias_is_the_one_that_the_lesson_builds(n_heads: int) -> None:
 def test_texts_of_sixteen_letters_reach_every_bucket_of_the_small_table_and_half_of_the_large_one() -> None:
     reached = {
         code: set(t5_bucket(-torch.arange(16), False, n_buckets, max_distance).tolist())
-        for code, (n_buckets, max_distance) in BUCKETS.items()
+        for code, (n_buckets, max_distance) in SIZES.items()
     }
     assert reached == {"T5, 32 buckets": set(range(16)), "T5, 8 buckets": set(range(8))}
 
