@@ -58,6 +58,12 @@ def _log_of_the_wrong_end(steps: Tensor, n: int, max_distance: int) -> Tensor:
     return torch.where(steps < n_exact, steps, (n_exact + (ratio * (n - n_exact)).long()).clamp(max=n - 1))
 
 
+def _two_logarithms(steps: Tensor, n: int, max_distance: int) -> Tensor:
+    n_exact = n // 2
+    ratio = torch.log2(steps.clamp(min=1).float() / n_exact) / math.log(max_distance / n_exact)
+    return torch.where(steps < n_exact, steps, (n_exact + (ratio * (n - n_exact)).long()).clamp(max=n - 1))
+
+
 def _evenly(steps: Tensor, n: int, max_distance: int) -> Tensor:
     n_exact = n // 2
     ratio = (steps - n_exact) / (max_distance - n_exact)
@@ -90,6 +96,30 @@ def _not_halved(distance: Tensor, bidirectional: bool = True, n_buckets: int = 3
     if not bidirectional:
         return relative.t5_bucket(distance, False, n_buckets, max_distance)
     return (distance > 0).long() * (n_buckets // 2) + _placed(distance.abs(), n_buckets, max_distance)
+
+
+def _offset_of_all(
+    distance: Tensor, bidirectional: bool = True, n_buckets: int = 32, max_distance: int = 128
+) -> Tensor:
+    """The upper half begins at the number of all buckets: added before halving."""
+    bucket = relative.t5_bucket(distance, bidirectional, n_buckets, max_distance)
+    return bucket + (distance > 0) * (n_buckets - n_buckets // 2) if bidirectional else bucket
+
+
+def _sign_kept(distance: Tensor, bidirectional: bool = True, n_buckets: int = 32, max_distance: int = 128) -> Tensor:
+    """Without the absolute value: whatever lies before the query is smaller than every bound."""
+    if not bidirectional:
+        return relative.t5_bucket(distance, False, n_buckets, max_distance)
+    bucket = relative.t5_bucket(distance, True, n_buckets, max_distance)
+    return torch.where(distance < 0, distance, bucket)
+
+
+def _past_kept_negative(
+    distance: Tensor, bidirectional: bool = True, n_buckets: int = 32, max_distance: int = 128
+) -> Tensor:
+    if bidirectional:
+        return relative.t5_bucket(distance, True, n_buckets, max_distance)
+    return distance.clamp(max=0)
 
 
 def _direction_lost(
@@ -218,6 +248,19 @@ RULE_MISTAKES = (
         "你的对数起点对了，终点不对：到最大距离时应当正好用完共用的桶。应当除以什么的对数？",
     ),
     _wrong(
+        "logarithms-of-two-kinds",
+        _bucket(_two_logarithms),
+        "Your two logarithms have different bases. Any base will do, if it is the same in both.",
+        "你用的两个对数底数不同。用什么底数都行，只要两处一致。",
+    ),
+    _wrong(
+        "upper-half-too-high",
+        _offset_of_all,
+        "For keys after the query you add the number of all buckets, so they land past the end. Half of them come "
+        "before.",
+        "对查询之后的键，你加上的是全部桶数，于是超出了末尾。排在前面的只有一半。",
+    ),
+    _wrong(
         "all-buckets-shared",
         _bucket(lambda steps, n, m: _placed(steps, n, m, shared=lambda n: n)),
         "The logarithm is spread over all buckets of a direction. The small distances have used some of them already.",
@@ -290,6 +333,20 @@ def _mistake(slug: str, answer: Answer, en: str, zh: str) -> Mistake:
 
 T5_BUCKET = (
     *(Mistake(wrong.slug, wrong.text, {"t5_bucket": wrong.bucket}) for wrong in RULE_MISTAKES),
+    _mistake(
+        "absolute-value-missing",
+        _sign_kept,
+        "With both directions, keys before the query get negative bucket numbers: their distance is still negative "
+        "when it is compared. The rule counts places, without a sign.",
+        "双向时，查询之前的键得到了负的桶号：比较时它们的距离还是负数。规则数的是相隔几个位置，不带正负号。",
+    ),
+    _mistake(
+        "past-left-negative",
+        _past_kept_negative,
+        "With one direction, the past keeps its negative distances, and with them negative bucket numbers. The rule "
+        "counts places, without a sign.",
+        "单向时，过去的距离仍是负数，桶号也就成了负数。规则数的是相隔几个位置，不带正负号。",
+    ),
     _mistake(
         "floating-point",
         _after(Tensor.float),

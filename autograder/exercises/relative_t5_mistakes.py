@@ -198,6 +198,13 @@ T5_BIAS = (
         "查询比键少时，你的距离不对：查询是最后的那些位置，而不是最前面的。",
     ),
     _mistake(
+        "distances-backwards",
+        _module(_at(lambda query_len, key_len: -relative.relative_distance(query_len, key_len))),
+        "Your distances are query minus key: before and after are exchanged, and with one direction the whole past "
+        "falls into one bucket.",
+        "你的距离是查询减键：前后颠倒了，而单向时整个过去都落进了同一个桶。",
+    ),
+    _mistake(
         "one-place-late",
         _module(_at(_late(1))),
         "All distances behind your bias are too small by 1.",
