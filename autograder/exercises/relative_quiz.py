@@ -42,7 +42,7 @@ QUIZ = quiz(
                 "b": Text(
                     en="Question 2: a head has one slope, but the bias is slope times distance, and the two "
                     "distances differ.",
-                    zh="第 2 题：一个 head只有一个斜率，但偏置等于斜率乘以距离，而两个距离并不相同。",
+                    zh="第 2 题：一个 head 只有一个斜率，但偏置等于斜率乘以距离，而两个距离并不相同。",
                 ),
                 "c": Text(
                     en="Question 2: that is e to the difference of the distances, 2. The slope 1/2 multiplies it "
