@@ -174,7 +174,8 @@ LOOK_UP_TOLERANCE = Tolerance(
 )
 TABLE_GRADIENT = Tolerance(
     1e-4,
-    "each entry sums at most 240 standard normal weights in float32, 2e-5 at worst; the mistakes differ by more than 0.1",
+    "each entry sums at most 240 standard normal weights in float32, 2e-5 at worst; the mistakes differ by more "
+    "than 0.1",
 )
 
 

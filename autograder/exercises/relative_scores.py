@@ -24,8 +24,8 @@ MOVED_TOLERANCE = Tolerance(
 )
 SCORE_TOLERANCE = Tolerance(
     3e-5,
-    "sums of at most 45 products of numbers below 8 in float32; the reference and every alternative were within 2e-6 of "
-    "float64 over 60 seeds; the mistakes differ by more than 0.01 somewhere",
+    "sums of at most 45 products of numbers below 8 in float32; the reference and every alternative were within 2e-6 "
+    "of float64 over 60 seeds; the mistakes differ by more than 0.01 somewhere",
 )
 SCORE_GRADIENT = Tolerance(
     1e-4,
