@@ -54,11 +54,20 @@ POINTS = {
     "adjacent-to-halves": 2,
     "rotary-attention": 4,
     "quiz-rotary": 2,
+    "relative-distance": 1,
+    "t5-bucket": 3,
+    "t5-bias": 2,
+    "alibi-slopes": 2,
+    "alibi-bias": 2,
+    "relative-shift": 2,
+    "transformer-xl-scores": 3,
+    "deberta-scores": 4,
+    "quiz-relative": 2,
 }
 """The points of the contract between lessons and grader."""
 
-WITHOUT_NUMBERS = {"causal-mask", "padding-mask"}
-"""Their results are booleans."""
+WITHOUT_NUMBERS = {"causal-mask", "padding-mask", "relative-distance", "t5-bucket"}
+"""Their results are booleans or whole numbers."""
 
 WITHOUT_FORMULA = {"causal-mask", "permutation-gap", "sentence-vector", "naive-positions"}
 

@@ -11,6 +11,7 @@ from tests.sample_class import (
     embedding_plus_position,
     feed_forward_and_add_norm,
     learned_and_rotary_encodings,
+    relative_encodings,
     sinusoidal_encoding,
     why_order_matters,
 )
@@ -24,6 +25,7 @@ _CLASSES: dict[str, tuple[Student, ...]] = {
         embedding_plus_position,
         feed_forward_and_add_norm,
         learned_and_rotary_encodings,
+        relative_encodings,
     )
 }
 ASSIGNMENTS = tuple(_CLASSES)

@@ -1,0 +1,86 @@
+"""The visible checks of lesson 06 accept every right answer that the grader knows, and tell every known mistake."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from autograder.exercises import EXERCISES
+from course import checks
+
+LESSONS = Path(__file__).parents[2] / "course" / "lessons"
+LESSON = "06-relative-encodings"
+CHECKED = [name for name, exercise in EXERCISES.items() if exercise.lesson == LESSON and "q1" not in exercise.functions]
+# A mistake of an exercise before: its own check names it, and this one uses the student's earlier answer.
+EARLIER = {
+    "t5-bias": {"odd-number-of-buckets"},
+    "alibi-bias": {
+        "plain-formula-for-every-number",
+        "cut-from-the-next-power",
+        "extra-slopes-not-skipped",
+        "extra-slopes-there-already",
+        "extra-slopes-from-the-end",
+        "steepest-first-throughout",
+    },
+}
+
+
+@cache
+def cells() -> Mapping[str, str]:
+    """The lesson's code cells by name, without hidden tests."""
+    notebook = jupytext.read(LESSONS / f"{LESSON}.md", fmt="md:myst")
+    return {
+        cell.metadata["name"]: re.split(r"### BEGIN HIDDEN TESTS", cell.source)[0]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
+
+
+@cache
+def solved() -> Mapping[str, Any]:
+    """What a notebook knows in which all answers are the lesson's own, and all test cells have run."""
+    known: dict[str, Any] = {name: value for name, value in vars(checks).items() if not name.startswith("_")}
+    known.update(math=math, torch=torch, F=F, nn=nn)
+    for name in CHECKED:
+        exec(cells()[name], known)
+        exec(cells()[f"test-{name}"], known)
+    return known
+
+
+def told(exercise: str, answers: Mapping[str, Any]) -> str | None:
+    """What the check of the exercise says about these answers, in place of the lesson's own; None if it passes."""
+    try:
+        exec(cells()[f"test-{exercise}"], {**solved(), **answers})
+    except checks.CheckFailed as failure:
+        return str(failure)
+    return None
+
+
+@pytest.fixture(autouse=True)
+def not_graded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+
+@pytest.mark.parametrize("exercise", CHECKED)
+def test_every_right_answer_passes(exercise: str) -> None:
+    """The reference and each alternative in another style."""
+    assert told(exercise, EXERCISES[exercise].reference) is None
+    for style, answers in EXERCISES[exercise].alternatives.items():
+        assert told(exercise, answers) is None, style
+
+
+@pytest.mark.parametrize("exercise", CHECKED)
+def test_every_known_mistake_is_told_at_once(exercise: str) -> None:
+    """In one sentence, and not by an error from inside torch."""
+    missed = {mistake.slug for mistake in EXERCISES[exercise].mistakes if told(exercise, mistake.answers) is None}
+    assert missed <= EARLIER.get(exercise, set())
