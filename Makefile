@@ -6,7 +6,8 @@ PIP_ARGS ?=
 WORKERS ?= 3
 
 ASSIGNMENT ?= 02-sinusoidal-encoding
-SUBMISSIONS ?= build/sample-class/$(ASSIGNMENT)
+SAMPLE := build/sample-class/$(ASSIGNMENT)
+SUBMISSIONS ?= $(SAMPLE)
 RESULTS ?= build/$(ASSIGNMENT).json
 LANGUAGE ?= en
 
@@ -16,13 +17,21 @@ unexport PYTHONDONTWRITEBYTECODE
 INSTALLED := $(VENV)/.installed
 LESSONS := $(wildcard course/*.py course/figures/*.py course/lessons/*.md course/lessons/zh/*.md) nbgrader_config.py
 
-.PHONY: grade test check bench lab release help clean
+# Submissions run in bubblewrap's sandbox. Where it is missing, root on Debian or Ubuntu gets it now; others are told how.
+# The sample class is part of this repository, so where no sandbox can be had it is graded without.
+HAS_SANDBOX = $(BIN)/python -c 'from autograder.kernels.sandbox import require; require()'
+ifeq ($(SUBMISSIONS),$(SAMPLE))
+GRADE_ARGS ?= $$($(HAS_SANDBOX) 2>/dev/null || echo --no-sandbox)
+endif
+
+.PHONY: grade test check bench lab release sandbox help clean
 .DEFAULT_GOAL := help
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), f"Python 3.11 or newer is needed, this is {sys.version}"'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile $(PIP_ARGS) --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -c "from autograder.kernels.zygote import load; load()"
 	touch $@
 
 build/.released: $(INSTALLED) $(LESSONS)
@@ -33,20 +42,25 @@ build/sample-class/%: tests/sample_class/*.py build/.released
 	rm -rf $@
 	$(BIN)/python -m tests.sample_class $* $@
 
-grade: build/.released $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
-	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" --language $(LANGUAGE)
+sandbox:
+	command -v bwrap >/dev/null || [ "$$(uname)" != Linux ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null; } \
+	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
-test: $(INSTALLED) ## test: everything, kernels and processes included
+grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
+	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" --language $(LANGUAGE) $(GRADE_ARGS)
+
+test: $(INSTALLED) sandbox ## test: everything, kernels and processes included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-check: $(INSTALLED) ## check: format, lint, types, notebooks up to date, the quick tests
+check: $(INSTALLED) sandbox ## check: format, lint, types, notebooks up to date, the quick tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m course build --check
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow"
 
-bench: $(INSTALLED) build/.released ## bench: seconds a submission, ours and stock nbgrader's, in one run
+bench: $(INSTALLED) sandbox build/.released ## bench: seconds a submission, ours and stock nbgrader's, in one run
 	$(BIN)/python -m tests.benchmarks.grading
 
 lab: $(INSTALLED) ## lab: JupyterLab on the student notebooks

@@ -12,6 +12,7 @@ c.ClearSolutions.code_stub = {
 from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
 from nbgrader.preprocessors import ClearSolutions  # noqa: E402
 
+from autograder.plugins.execute import ExecuteSafely  # noqa: E402
 from autograder.plugins.preprocessors import ClearAnswers, DropTags, OnlyPointsCount  # noqa: E402
 
 # `nbgrader generate_assignment`, and the course's build: a quiz gets no stub that raises.
@@ -19,10 +20,11 @@ c.GenerateAssignment.preprocessors = [
     ClearAnswers if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()
 ]
 
-# Plain `nbgrader autograde`: submitted tags are dropped, and only the points that `grade` returned count.
+# Plain `nbgrader autograde` and formgrader: submitted tags are dropped, the notebook runs in the sandbox, and only the
+# points that the examiner gave count. `c.ExecuteSafely.sandbox = False` is for submissions that you trust.
 _execute, *_after = Autograde.autograde_preprocessors.default()
 c.Autograde.sanitize_preprocessors = [DropTags, *Autograde.sanitize_preprocessors.default()]
-c.Autograde.autograde_preprocessors = [_execute, OnlyPointsCount, *_after]
+c.Autograde.autograde_preprocessors = [ExecuteSafely, OnlyPointsCount, *_after]
 
-# An experiment takes a few seconds; on a busy machine nbgrader's 30 s are not always enough.
+# `nbgrader validate`: an experiment takes a few seconds; on a busy machine nbgrader's 30 s are not always enough.
 c.Execute.timeout = 120

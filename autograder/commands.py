@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import tempfile
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
 from autograder.grading.assignments import Assignment, assignment_names, load_assignment, owner_of_answers
 from autograder.grading.classroom import course_key, grade_class, local_workers
-from autograder.grading.gradebook import ClassBook
+from autograder.grading.gradebook import ClassBook, autograded_place
 from autograder.grading.journal import Journal
 from autograder.grading.one import Graded, Job, Terms, grade_submission
 from autograder.grading.submissions import Submission, find_submissions, ignored_files
@@ -79,7 +80,6 @@ def run_grade(options: argparse.Namespace) -> int:
     submissions = find_submissions(folder, assignment.name, assignment_names(root))
     if options.json:
         _require_writable(options.json)
-    book = ClassBook(assignment)
     title = lesson_title(assignment, language)
     console = _console()
     key = course_key(root)
@@ -90,7 +90,7 @@ def run_grade(options: argparse.Namespace) -> int:
     known: dict[str, Graded] = {}
     if not options.rerun:
         found = (
-            (submission.student, journal.find(submission, book.autograded(submission.student)))
+            (submission.student, journal.find(submission, autograded_place(assignment, submission.student)))
             for submission in submissions
         )
         known = {student: graded for student, graded in found if graded is not None}
@@ -100,19 +100,12 @@ def run_grade(options: argparse.Namespace) -> int:
     if known:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
-    with (
-        Progress(
-            TextColumn("grading"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("elapsed"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=Console(stderr=True),
-        ) as progress,
-    ):
+    count = min(options.workers or os.cpu_count() or 1, len(new))
+    with ExitStack() as stack:
+        # Workers load torch while this process opens the gradebook.
+        ready = [stack.enter_context(local_workers(count, terms))] if new else []
+        book = ClassBook(assignment)
+        progress = stack.enter_context(_progress())
         bar = progress.add_task("", total=len(submissions))
         troubled = 0
 
@@ -137,8 +130,8 @@ def run_grade(options: argparse.Namespace) -> int:
         results += grade_class(
             assignment,
             new,
-            workers=lambda count: local_workers(count, terms),
-            count=min(options.workers or os.cpu_count() or 1, len(new)),
+            workers=lambda count: nullcontext(ready.pop()) if ready else local_workers(count, terms),
+            count=count,
             terms=terms,
             finished=graded_now,
         )
@@ -153,6 +146,21 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.json:
         console.print(f"results: {options.json}", soft_wrap=True)
     return 0
+
+
+def _progress() -> Progress:
+    """A bar with what is left, on standard error."""
+    return Progress(
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=Console(stderr=True),
+    )
 
 
 def run_check(options: argparse.Namespace) -> int:

@@ -65,8 +65,8 @@ TABLE: dict[str, dict[str, set[str]]] = {
         "others": {"jinja2", "nbformat", "rich"},
     },
     "autograder.plugins": {
-        "ours": {"autograder.results", "autograder.notebooks", "autograder.grading"},
-        "others": {"nbformat", "nbgrader"},
+        "ours": {"autograder.results", "autograder.notebooks", "autograder.grading", "autograder.kernels"},
+        "others": {"nbformat", "nbgrader", "traitlets"},
     },
     # The room of the command line: cli.py and what its commands do.
     "autograder.cli": {"ours": {"autograder"}, "others": set()},

@@ -202,14 +202,16 @@ def _message(error: BaseException) -> str:
         return "(an error whose text can't be read)"
 
 
-def observe_all(questions: bytes, answers: Sequence[Any]) -> bytes:
-    """Answer an encoded list of questions with an encoded list of observations, one each, in order."""
-    observations = []
+def observe_quietly(questions: Sequence[dict[str, Any]], answers: Sequence[Any]) -> list[dict[str, Any]]:
+    """One observation for each question, in order. Warnings are no mistake, and nbgrader would take them for one."""
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")  # a warning is no mistake, and nbgrader would take its text for one
-        for question in protocol.decode(questions):
-            observations.append(observe(question, answers))
-    return protocol.encode(observations)
+        warnings.simplefilter("ignore")
+        return [observe(question, answers) for question in questions]
+
+
+def observe_all(questions: bytes, answers: Sequence[Any]) -> bytes:
+    """Answer an encoded list of questions with an encoded list of observations."""
+    return protocol.encode(observe_quietly(protocol.decode(questions), answers))
 
 
 def ask_examiner(exercise: str, answers: Sequence[Any]) -> None:

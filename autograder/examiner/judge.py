@@ -13,7 +13,7 @@ import torch
 
 from autograder.errors import NoSuchDevice
 from autograder.examiner import protocol
-from autograder.examiner.client import observe_all
+from autograder.examiner.client import observe_all, observe_quietly
 from autograder.examiner.rules import broken_rule
 from autograder.exercises.declaration import (
     Case,
@@ -134,12 +134,12 @@ class Sources:
 
 
 class _Run:
-    """What some answers do on the cases: the same client, the same bytes. A case is run when it is asked for.
+    """What some answers do on the cases, observed as a student's are. A case is run when it is asked for.
 
     Of most known mistakes one or two cases are enough to see that a student made another one.
     """
 
-    def __init__(self, questions: Sequence[bytes], answers: Sequence[Any]) -> None:
+    def __init__(self, questions: Sequence[dict[str, Any]], answers: Sequence[Any]) -> None:
         self._questions = questions
         self._answers = answers
         self._found: dict[int, Observation] = {}
@@ -149,8 +149,8 @@ class _Run:
 
     def __getitem__(self, index: int) -> Observation:
         if index not in self._found:
-            message = observe_all(self._questions[index], self._answers)
-            (self._found[index],) = decode_observations(message, 1)
+            (observed,) = observe_quietly([self._questions[index]], self._answers)
+            self._found[index] = _observation(protocol.passed_on(observed))
         return self._found[index]
 
     def __iter__(self) -> Iterator[Observation]:
@@ -265,8 +265,8 @@ class Examination:
         )
 
     @functools.cached_property
-    def _single_questions(self) -> tuple[bytes, ...]:
-        return tuple(encode_questions(self.exercise, [case]) for case in self.cases)
+    def _single_questions(self) -> tuple[dict[str, Any], ...]:
+        return tuple(protocol.decode(self.questions))
 
     def _run(self, replaced: Mapping[str, Any]) -> _Run:
         """What the reference, with some functions replaced, does on the cases."""

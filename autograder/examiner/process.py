@@ -6,14 +6,15 @@ a time. The forks end with their workers, the process with whoever started it.
 
 from __future__ import annotations
 
-import multiprocessing
 import secrets
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, Pipe, answer_challenge, deliver_challenge
 from multiprocessing.reduction import send_handle
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,6 @@ class ExaminerAddress:
     key: bytes = field(repr=False)
 
 
-def _main(listener: socket.socket, owner: Connection[Any, Any], key: bytes, course_key: bytes, device: str) -> None:
-    from autograder.examiner.server import serve
-
-    serve(listener, owner, key, course_key, device)
-
-
 class ExaminerHost:
     """Starts the examiners' process at once. Its `address` works from then on: who connects waits until it is ready.
 
@@ -69,26 +64,25 @@ class ExaminerHost:
     def __init__(self, course_key: bytes, device: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="om-examiner-"))  # nobody but this user enters it
         self.address = ExaminerAddress(str(self._folder / "socket"), secrets.token_bytes(32))
-        context = multiprocessing.get_context("spawn")
-        self._owner, theirs = context.Pipe()
-        with socket.socket(socket.AF_UNIX) as listener:
+        self._owner, theirs = Pipe()
+        with socket.socket(socket.AF_UNIX) as listener, theirs:
             listener.bind(self.address.path)
             listener.listen(64)
-            arguments = (listener, theirs, self.address.key, course_key, device)
-            self._process = context.Process(target=_main, args=arguments, daemon=True)
-            self._process.start()
-        theirs.close()
+            descriptors = (listener.fileno(), theirs.fileno())
+            line = [sys.executable, "-P", "-m", "autograder.examiner.server", *map(str, descriptors)]
+            self._process = subprocess.Popen(line, pass_fds=descriptors, cwd="/", stdin=subprocess.DEVNULL)
+        self._owner.send((self.address.key, course_key, device))
 
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
-        return self._process.is_alive()
+        return self._process.poll() is None
 
     def stop(self) -> None:
         """End it. Examiners that workers still use live on until those end."""
         self._owner.close()
         self._process.kill()
-        self._process.join()
+        self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

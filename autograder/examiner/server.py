@@ -13,6 +13,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
@@ -142,14 +143,14 @@ class _Server:
         return examination.judge(reply[protocol.NONCE_BYTES :], Sources(window.answer, window.others))
 
 
-def serve(listener: socket.socket, owner: Connection[Any, Any], key: bytes, course_key: bytes, device: str) -> None:
-    """The whole life of the examiners' process. Arguments as for `ExaminerHost`; it ends when `owner` closes.
+def serve(listener: socket.socket, owner: Connection[Any, Any]) -> None:
+    """The whole life of the examiners' process, which ends when `owner` closes.
 
     Nothing a kernel sends is read here: that is the forks' affair.
     """
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    key, course_key, device = owner.recv()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork's status is of interest
     torch.set_num_threads(1)  # cases are small; the cores belong to the kernels. And threads do not survive a fork.
     load_meta_device()
@@ -172,3 +173,8 @@ def _serve_worker(control: Connection[Any, Any], key: bytes, course_key: bytes, 
         deliver_challenge(control, key)
         answer_challenge(control, key)
         _Server(control, course_key, device).run()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the owner
+    serve(socket.socket(fileno=int(sys.argv[1])), Connection(int(sys.argv[2])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import nbformat
@@ -43,11 +44,16 @@ def load_assignment(root: Path, name: str) -> Assignment:
     known = assignment_names(root)
     if name not in known:
         raise UnknownAssignment(name, known)
-    released = root / "release" / name / f"{name}.ipynb"
+    released, written = (root / edition / name / f"{name}.ipynb" for edition in ("release", "source"))
     if not released.exists():
         raise OrderMattersError(f"{released} is missing. Build it with `python -m course build`.")
-    source = nbformat.read(root / "source" / name / f"{name}.ipynb", as_version=4)
-    release = nbformat.read(released, as_version=4)
+    return _read(root, name, released.stat().st_mtime_ns, written.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=32)
+def _read(root: Path, name: str, released_at: int, written_at: int) -> Assignment:
+    """An assignment as its files are; the times make a changed file another one."""
+    source, release = (nbformat.read(root / edition / name / f"{name}.ipynb", 4) for edition in ("source", "release"))
     tests = {grade_id(cell) or "": float(cell.metadata["nbgrader"]["points"]) for cell in source.cells if is_test(cell)}
     manual = {
         grade_id(cell) or "": float(cell.metadata["nbgrader"]["points"])

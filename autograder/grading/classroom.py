@@ -61,6 +61,8 @@ def local_workers(count: int, terms: Terms) -> Iterator[Executor]:
         with cancelling(
             ProcessPoolExecutor(count, mp_context=context, initializer=warm_up, initargs=arguments)
         ) as executor:
+            for _ in range(count):  # a worker starts with the first thing it has to do; there may be something before
+                executor.submit(os.getpid)
             yield executor
     finally:
         host.stop()

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import reads
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveAutoGrades, SaveCells
-from nbgrader.utils import parse_utc, setenv
+from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveCells
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc, setenv
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -43,6 +45,11 @@ class ClassBook:
         self._config = _load_config(assignment.root)
         self._directory = CourseDirectory(config=self._config)
         self.db_url: str = self._directory.db_url
+        # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        with setenv(PATH=path):
+            # One for all submissions: a new one would compile every statement anew.
+            self._gradebook = Gradebook(self.db_url, self._directory.course_id)
         self._register()
 
     def _resources(self, student: str) -> dict[str, Any]:
@@ -57,9 +64,7 @@ class ClassBook:
 
     def _register(self) -> None:
         """Make the assignment and its cells known, as `nbgrader generate_assignment` does."""
-        # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        with setenv(PATH=path), Gradebook(self.db_url, self._directory.course_id) as gradebook:
+        with self._gradebook as gradebook:
             gradebook.update_or_create_assignment(self._assignment.name)
         notebook = nbformat.from_dict(self._assignment.source)
         try:
@@ -81,47 +86,65 @@ class ClassBook:
         """
         name, student = self._assignment.name, result.student
         timestamp = _timestamp(submitted)
-        with _quiet(), Gradebook(self.db_url, self._directory.course_id) as gradebook:
+        place = self.autograded(student)
+        executed = reads(notebook) if notebook is not None else None
+        with _quiet(), self._gradebook as gradebook:
             gradebook.update_or_create_student(student)
             fields = {"timestamp": timestamp} if timestamp else {}
             gradebook.update_or_create_submission(name, student, **fields)
-            if notebook is None:
-                for grade in gradebook.find_submission_notebook(name, name, student).grades:
+            written = gradebook.find_submission_notebook(name, name, student)
+            if executed is None:
+                for grade in written.grades:
                     grade.auto_score, grade.needs_manual_grade = 0, False
-                gradebook.db.commit()
-        place = self.autograded(student)
-        before = _texts(place)
-        place.unlink(missing_ok=True)
-        if notebook is None:
-            return
-        executed = nbformat.reads(notebook, as_version=4)
-        for preprocessor in (SaveAutoGrades, AssignLatePenalties):
-            executed, _ = preprocessor(config=self._config).preprocess(executed, self._resources(student))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(notebook, encoding="utf-8")
-        if self._assignment.manual:
-            self._keep_marked(student, before, _texts(place))
-
-    def _keep_marked(self, student: str, before: dict[str, str], after: dict[str, str]) -> None:
-        """What was graded by hand and has not changed since needs no second look; nbgrader asks for one each time."""
-        name = self._assignment.name
-        with Gradebook(self.db_url, self._directory.course_id) as gradebook:
-            for grade in gradebook.find_submission_notebook(name, name, student).grades:
-                unchanged = grade.name in before and before[grade.name] == after.get(grade.name)
-                if grade.name in self._assignment.manual and grade.manual_score is not None and unchanged:
-                    grade.needs_manual_grade = False
+            else:
+                self._score(written, executed, _texts(place) if self._assignment.manual else {})
             gradebook.db.commit()
+            late = gradebook.find_assignment(name).duedate is not None or written.late_submission_penalty is not None
+        place.unlink(missing_ok=True)
+        if executed is None:
+            return
+        if late:
+            AssignLatePenalties(config=self._config).preprocess(executed, self._resources(student))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(str(notebook), encoding="utf-8")
+
+    def _score(self, written: Any, executed: NotebookNode, before: dict[str, str]) -> None:
+        """What nbgrader's SaveAutoGrades does, with a few queries in place of some for each cell.
+
+        One thing is done otherwise: what was graded by hand and has not changed since needs no second look.
+
+        Args:
+            written: the submission in the gradebook.
+            before: the text answers that the grader has seen.
+        """
+        grades = {grade.name: grade for grade in written.grades}
+        comments = {comment.name: comment for comment in written.comments}
+        for cell in executed.cells:
+            if is_grade(cell):
+                grade = grades[grade_id(cell)]
+                grade.auto_score, _ = determine_grade(cell)
+                seen = grade.name in self._assignment.manual and before.get(grade.name) == cell.source
+                marked = grade.manual_score is not None
+                grade.needs_manual_grade = (marked and not seen) or (grade.auto_score is None and not marked)
+            if is_solution(cell):
+                untouched = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
+                comments[grade_id(cell)].auto_comment = "No response." if untouched else None
 
     def autograded(self, student: str) -> Path:
         """Where formgrader looks for the student's executed notebook."""
-        return self._assignment.root / "autograded" / student / self._assignment.name / f"{self._assignment.name}.ipynb"
+        return autograded_place(self._assignment, student)
+
+
+def autograded_place(assignment: Assignment, student: str) -> Path:
+    """Where formgrader looks for a student's executed notebook."""
+    return assignment.root / "autograded" / student / assignment.name / f"{assignment.name}.ipynb"
 
 
 def _texts(executed: Path) -> dict[str, str]:
     """The text of each answer cell of an executed notebook by its grade id; nothing when there is no such notebook."""
     try:
-        cells = nbformat.read(executed, as_version=4).cells
-    except (OSError, ValueError):
+        cells = reads(executed.read_text(encoding="utf-8")).cells
+    except (OSError, ValueError, AttributeError):
         return {}
     return {grade_id(cell) or "": cell.source for cell in cells if is_answer(cell)}
 

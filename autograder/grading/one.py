@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.v4 import writes
 
 from autograder.errors import UnreadableNotebook
 from autograder.examiner.process import Examiner, ExaminerAddress, ExaminerDied, ExaminerHost
@@ -22,7 +21,7 @@ from autograder.grading.assignments import Assignment, load_assignment, owner_of
 from autograder.kernels import warm
 from autograder.kernels.execution import Execution, Place, execute
 from autograder.kernels.limits import Limits
-from autograder.kernels.outputs import keep_handed_in
+from autograder.kernels.outputs import keep_handed_in, output_of
 from autograder.notebooks.fitting import Fitted, defined_names, fit, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
 from autograder.notebooks.slicing import needed_cells
@@ -164,7 +163,7 @@ def grade_submission(job: Job) -> Graded:
         exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
         by_hand=_by_hand(assignment),
     )
-    return Graded(result, nbformat.writes(fitted.notebook, indent=1))
+    return Graded(result, writes(fitted.notebook, indent=1))
 
 
 def _admitted(terms: Terms) -> tuple[Examiner, socket.socket]:
@@ -274,13 +273,31 @@ def run_and_judge(
     return verdicts, execution
 
 
+def run_without_judging(terms: Terms, notebook: NotebookNode) -> Execution:
+    """Execute a notebook that is none of the course's."""
+    return execute(
+        notebook,
+        place=terms.place,
+        limits=terms.limits,
+        environment={"NBGRADER_EXECUTION": "autograde"},
+        is_test=is_test,
+        before_cell=lambda cell: None,
+        after_cell=lambda cell: None,
+    )
+
+
 def _text_of_answer(sources: Sequence[str], names: frozenset[str]) -> str:
     """Every cell that defines one of an answer's names, wherever it stands: the rules hold for them all.
 
     A cell that does not parse defines nothing when it runs, and would keep the others from being read.
     """
     defining = (source for source in sources if names & defined_names(source))
-    return "\n\n".join(source for source in defining if parsed(source) is not None)
+    return "\n\n".join(source for source in defining if _parses(source))
+
+
+@lru_cache(maxsize=1024)
+def _parses(source: str) -> bool:
+    return parsed(source) is not None
 
 
 def _exercise(test_cell: NotebookNode) -> str:
@@ -304,8 +321,8 @@ def write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], languag
             if output.output_type == "stream" or output.output_type == "display_data":
                 kept.append(output)
         lines = f"{verdict.score:g} / {verdict.max_score:g}  {verdict.message.in_language(language)}\n"
-        kept.append(new_output("stream", name="stdout", text=lines))
-        kept.append(new_output("execute_result", data={"text/plain": repr(verdict.score)}, execution_count=1))
+        kept.append(output_of("stream", name="stdout", text=lines))
+        kept.append(output_of("execute_result", data={"text/plain": repr(verdict.score)}, execution_count=1))
         cell.outputs = kept
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 
 from autograder.kernels import scratch, warm
 from autograder.kernels.channel import BrokenChannel
 from autograder.kernels.limits import Limits
-from autograder.kernels.outputs import CellOutputs
+from autograder.kernels.outputs import CellOutputs, output_of
 
 SECRETS_OF_THE_SHELL = ("PYTHONSTARTUP", "PYTHONPATH", "PYTHONINSPECT", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
 OF_EVERY_KERNEL = {
@@ -201,7 +200,7 @@ def _show_timeout(cell: NotebookNode) -> None:
     """One output that says so, in place of the interrupt's traceback."""
     kept = [output for output in cell.outputs if output.output_type != "error"]
     text = "This cell ran out of time and was interrupted."
-    error = new_output("error", ename="CellTimeoutError", evalue=text, traceback=[f"CellTimeoutError: {text}"])
+    error = output_of("error", ename="CellTimeoutError", evalue=text, traceback=[f"CellTimeoutError: {text}"])
     cell.outputs = [*kept, error]
 
 

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from nbformat import NotebookNode
@@ -59,6 +60,7 @@ def is_locked(cell: NotebookNode) -> bool:
     return bool(marks) and not marks.get("solution") and bool(marks.get("locked") or marks.get("grade"))
 
 
+@lru_cache(maxsize=1024)
 def defined_names(source: str) -> frozenset[str]:
     """Functions, classes and variables that the code defines at its top level; nothing if it does not parse."""
     try:

@@ -13,6 +13,7 @@ import symtable
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nbformat import NotebookNode
 
@@ -77,6 +78,7 @@ def _providers(cell: int, names: dict[int, Names]) -> Iterator[int]:
             yield other
 
 
+@lru_cache(maxsize=1024)
 def names_of(source: str) -> Names:
     """What the code of one cell has to do with names outside it. Code that does not parse may read every word in it."""
     try:

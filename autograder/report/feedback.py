@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-import nbformat
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from nbformat.v4 import reads
 
 from autograder.notebooks.fitting import grade_id, is_answer, is_test
 from autograder.results import Language, Outcome, SubmissionResult, Text, Verdict
@@ -68,14 +69,10 @@ def feedback_page(
         title: the lesson's title in `language`.
         notebook: the executed notebook as JSON, None when nothing was run.
     """
-    cells = nbformat.reads(notebook, as_version=4).cells if notebook else []
+    cells = reads(notebook).cells if notebook else []
     written = {grade_id(cell): cell.source for cell in cells if is_answer(cell)}
     output = {grade_id(cell): _visible_output(cell) for cell in cells if is_test(cell)}
-    environment = Environment(
-        loader=PackageLoader("autograder.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["parts"] = _parts
-    return environment.get_template("feedback.html.j2").render(
+    return _template().render(
         assignment=assignment,
         title=title,
         result=result,
@@ -93,6 +90,16 @@ def feedback_page(
         by_hand=[(item, _shorten(written.get(item.exercise, ""))) for item in result.by_hand],
         figures=[figure for cell in cells if cell.cell_type == "code" for figure in _figures(cell)],
     )
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    """Compiled once: that takes longer than filling in many pages."""
+    environment = Environment(
+        loader=PackageLoader("autograder.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["parts"] = _parts
+    return environment.get_template("feedback.html.j2")
 
 
 def _parts(text: str) -> list[tuple[bool, str]]:

@@ -354,7 +354,7 @@ def test_examiners_end_with_their_host() -> None:
     host = ExaminerHost(KEY, "cpu")
     assert Path(host.address.path).exists()
     host.stop()
-    assert host._process.exitcode is not None
+    assert host._process.returncode is not None
     assert not Path(host.address.path).parent.exists()
     with pytest.raises(ExaminerDied):
         Examiner(host.address)

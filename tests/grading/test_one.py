@@ -51,9 +51,7 @@ def job(
 
 
 def host_of() -> int:
-    pid = one._own_host(KEY, "cpu")._process.pid
-    assert pid is not None
-    return pid
+    return one._own_host(KEY, "cpu")._process.pid
 
 
 def children_of(pid: int) -> list[int]:
@@ -315,7 +313,7 @@ class TestWithAKernel:
         (examiner,) = children_of(host_of())
         os.kill(examiner, signal.SIGKILL)
         os.kill(host_of(), signal.SIGKILL)
-        one._own_host(KEY, "cpu")._process.join()
+        one._own_host(KEY, "cpu")._process.wait()
         whole = grade(answered()).result
         assert (whole.outcome, whole.score) == (Outcome.GRADED, 3.0)
 

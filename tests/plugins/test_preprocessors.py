@@ -124,8 +124,10 @@ def test_nbgraders_own_steps_stay_in_their_order(config: Any) -> None:
     sanitize = names(config.Autograde.sanitize_preprocessors)
     assert sanitize == ["DropTags", *names(Autograde.sanitize_preprocessors.default())]
     steps = names(config.Autograde.autograde_preprocessors)
-    assert [step for step in steps if step != "OnlyPointsCount"] == names(Autograde.autograde_preprocessors.default())
-    assert steps.index("Execute") < steps.index("OnlyPointsCount") < steps.index("SaveAutoGrades")
+    own = names(Autograde.autograde_preprocessors.default())
+    assert [step for step in steps if step != "OnlyPointsCount"] == ["ExecuteSafely", *own[1:]]
+    assert own[0] == "Execute"
+    assert steps.index("ExecuteSafely") < steps.index("OnlyPointsCount") < steps.index("SaveAutoGrades")
     released = names(config.GenerateAssignment.preprocessors)
     theirs = names(GenerateAssignment.preprocessors.default())
     assert [step.replace("ClearAnswers", "ClearSolutions") for step in released] == theirs
