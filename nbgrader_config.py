@@ -26,5 +26,8 @@ _execute, *_after = Autograde.autograde_preprocessors.default()
 c.Autograde.sanitize_preprocessors = [DropTags, *Autograde.sanitize_preprocessors.default()]
 c.Autograde.autograde_preprocessors = [ExecuteSafely, OnlyPointsCount, *_after]
 
+# What students write is shown to whoever grades it: no script and no other HTML of theirs runs there.
+c.HTMLExporter.sanitize_html = True
+
 # `nbgrader validate`: an experiment takes a few seconds; on a busy machine nbgrader's 30 s are not always enough.
 c.Execute.timeout = 120

@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command. Returns 0, 1 when something is wrong with the work judged, 2 when the command could not run."""
+    from autograder.results import printable
+
     options = _parser().parse_args(arguments)
     try:
         if options.command == "grade":
@@ -69,10 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
 
         return run_doctor(options.course)
     except OrderMattersError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return 2
     except OSError as error:  # a disk that is full, a file where a folder should be
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

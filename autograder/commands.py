@@ -25,7 +25,7 @@ from autograder.kernels.sandbox import require
 from autograder.notebooks.reading import read_cells
 from autograder.report.feedback import feedback_page
 from autograder.report.table import print_class
-from autograder.results import Language, Outcome, class_to_json
+from autograder.results import Language, Outcome, class_to_json, printable
 
 
 def _console() -> Console:
@@ -72,7 +72,7 @@ def run_grade(options: argparse.Namespace) -> int:
     language: Language = options.language
     limits = limits_from(options)
     if not options.no_sandbox:
-        require()
+        require(root)
     if options.workers is not None and options.workers < 1:
         raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
     assignment = load_assignment(root, options.assignment)
@@ -96,7 +96,8 @@ def run_grade(options: argparse.Namespace) -> int:
         known = {student: graded for student, graded in found if graded is not None}
     new = [submission for submission in submissions if submission.student not in known]
     if ignored := ignored_files(folder):
-        console.print(f"not notebooks, ignored: {', '.join(ignored[:5])}{', …' * (len(ignored) > 5)}", markup=False)
+        names = printable(", ".join(ignored[:5]))
+        console.print(f"not notebooks, ignored: {names}{', …' * (len(ignored) > 5)}", markup=False)
     if known:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
@@ -174,7 +175,7 @@ def run_check(options: argparse.Namespace) -> int:
     if options.device == "cuda":
         _require_cuda()
     if not options.no_sandbox:
-        require()
+        require(root)
     with tempfile.TemporaryDirectory() as scratch:
         job = Job(
             root=root,
@@ -192,12 +193,12 @@ def run_check(options: argparse.Namespace) -> int:
         mark = "[green]ok[/]" if full else "[red]no[/]"
         console.print(f"{mark}  {verdict.exercise}  {verdict.score:g} / {verdict.max_score:g}", highlight=False)
         if not full:
-            console.print(verdict.message.in_language(say), markup=False, highlight=False, style="default")
+            console.print(printable(verdict.message.in_language(say)), markup=False, highlight=False, style="default")
     for exercise in assignment.manual:
         console.print(f"--  {exercise}: graded by hand", highlight=False)
     console.print(f"{name}: {result.score:g} / {result.max_score:g}, {result.outcome}", highlight=False)
     if result.reason:
-        console.print(result.reason.in_language(say), markup=False, highlight=False)
+        console.print(printable(result.reason.in_language(say)), markup=False, highlight=False)
     return 0 if result.outcome is Outcome.GRADED and result.score == result.max_score else 1
 
 

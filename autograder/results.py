@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,6 +31,11 @@ class Text:
     @staticmethod
     def from_json(data: Mapping[str, str]) -> Text:
         return Text(en=data["en"], zh=data["zh"])
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: without control characters, which can move the cursor, set titles or fill clipboards."""
+    return re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text)
 
 
 class Outcome(StrEnum):

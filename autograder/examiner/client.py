@@ -217,10 +217,19 @@ def observe_all(questions: bytes, answers: Sequence[Any]) -> bytes:
 def ask_examiner(exercise: str, answers: Sequence[Any]) -> None:
     """Take the exercise's examination over the connection to the examiner. The verdict stays with the examiner."""
     with Connection(os.dup(int(os.environ[EXAMINER_VARIABLE]))) as examiner:
-        examiner.send_bytes(protocol.encode({"exercise": exercise, "answers": len(answers)}))
-        message = examiner.recv_bytes(protocol.MAX_MESSAGE_BYTES)
+        token = os.urandom(protocol.NONCE_BYTES)
+
+        def next_message() -> bytes:
+            while True:
+                message = examiner.recv_bytes(protocol.MAX_MESSAGE_BYTES)
+                if message.startswith(token):  # others answer a request of a cell that was interrupted
+                    return message[len(token) :]
+
+        examiner.send_bytes(protocol.encode({"exercise": exercise, "answers": len(answers), "token": token.hex()}))
+        message = next_message()
         if message == protocol.REFUSED:
             raise RuntimeError(f"the examiner takes one examination of {exercise!r}, in its test cell")
-        nonce, questions = message[: protocol.NONCE_BYTES], message[protocol.NONCE_BYTES :]
+        start = len(protocol.QUESTIONS) + protocol.NONCE_BYTES
+        nonce, questions = message[len(protocol.QUESTIONS) : start], message[start:]
         examiner.send_bytes(nonce + observe_all(questions, answers))
-        examiner.recv_bytes(protocol.MAX_MESSAGE_BYTES)  # the receipt: the examiner has judged
+        next_message()  # the receipt: the examiner has judged

@@ -14,10 +14,13 @@ import torch
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Far above any honest answer (the largest case returns less than 1 MiB)."""
+MAX_HEADER_BYTES = 4 * 2**20
+"""The structure of a message; reading it takes thirty times as much memory."""
 NONCE_BYTES = 16
-"""Random bytes before the questions of an examination; its answer begins with the same ones."""
-REFUSED, RECEIPT = b"refused", b"received"
-"""What the examiner says in place of questions, and after it has judged."""
+"""Random bytes: those before the questions of an examination, with which its answer begins; and those by which a kernel
+knows that a message answers its own request, and not one that was interrupted before."""
+QUESTIONS, REFUSED, RECEIPT = b"Q", b"refused", b"received"
+"""What the examiner says after those: here are questions; no; I have judged."""
 MAX_ITEMS = 10_000
 MAX_SHORT_WAY_BYTES = 2**20
 MAX_DEPTH = 8
@@ -154,6 +157,8 @@ def decode(message: bytes) -> Any:
     if len(message) < 4:
         raise MalformedMessage("shorter than its header length")
     (length,) = struct.unpack(">I", message[:4])
+    if length > MAX_HEADER_BYTES:
+        raise MalformedMessage(f"a header of {length} bytes is over the bound of {MAX_HEADER_BYTES}")
     if 4 + length > len(message):
         raise MalformedMessage("shorter than its header")
     body = memoryview(message)[4 + length :]

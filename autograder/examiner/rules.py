@@ -43,10 +43,12 @@ class _Names:
             if node.id in self.paths or node.id in self.own or not self.stars:
                 return self.paths.get(node.id)
             return f"{self.stars[-1]}.{node.id}"
-        if isinstance(node, ast.Attribute):
-            base = self.path(node.value)
-            return f"{base}.{node.attr}" if base else None
-        return None
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):  # not by recursion: a chain may have thousands of links
+            attributes.append(node.attr)
+            node = node.value
+        base = self.path(node) if attributes and isinstance(node, ast.Name) else None
+        return ".".join([base, *reversed(attributes)]) if base else None
 
     def learn(self, tree: ast.AST) -> None:
         """Read imports and assignments in the order of the text."""
@@ -76,7 +78,7 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
         answer: source of the answer's cell.
         others: sources of the notebook's other cells, which may give torch's things other names.
     """
-    tree = parsed(answer)
+    tree = parsed(answer) if rules else None
     if tree is None:
         return None  # a cell that does not parse defines nothing, so there is nothing to judge
     names = _Names()
@@ -171,7 +173,7 @@ def _is_attribute_of_self(call: ast.Call) -> bool:
 
 def parsed(source: str) -> ast.Module | None:
     """The syntax tree or None; also of a cell with magics and shell commands, which IPython takes out first."""
-    for text in (source, re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)):
+    for text in (source, re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)):
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -41,6 +41,30 @@ class _Window:
     closing: Closing = field(default_factory=lambda: Closing(None))
 
 
+class _Interrupted(Exception):
+    """In place of the answer comes the next request: the test cell was interrupted in between."""
+
+    def __init__(self, message: bytes) -> None:
+        self.message = message
+
+
+def _is_request(message: bytes) -> bool:
+    try:
+        request = protocol.decode(message)
+    except protocol.MalformedMessage:
+        return False
+    return isinstance(request, dict) and "exercise" in request
+
+
+def _token(request: Any) -> bytes:
+    """What the kernel put into its request to know the answers by; nothing if it did not."""
+    token = request.get("token") if isinstance(request, dict) else None
+    try:
+        return bytes.fromhex(token)[: protocol.NONCE_BYTES] if isinstance(token, str) else b""
+    except ValueError:
+        return b""
+
+
 class _Peer(Protocol):
     """The end of a connection to a kernel."""
 
@@ -97,24 +121,30 @@ class _Server:
 
     def _converse(self, connection: Connection[Any, Any]) -> None:
         with contextlib.suppress(OSError, EOFError, protocol.MalformedMessage):
+            message = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
             while True:
-                request = protocol.decode(connection.recv_bytes(protocol.MAX_MESSAGE_BYTES))
+                request = protocol.decode(message)
+                token = _token(request)
                 window = self._take_window(request)
                 if window is None:
-                    connection.send_bytes(protocol.REFUSED)
-                    continue
-                try:
-                    closing = Closing(self._examine(window, request, connection))
-                except protocol.MalformedMessage as error:
-                    closing = Closing(None, refusal=str(error))
-                except (OSError, EOFError):
-                    return  # the kernel went away in the middle: no verdict
-                except Exception as error:  # a fault of ours is shown as such, never as the student's
-                    log.exception("examining %s failed", window.exercise)
-                    closing = Closing(None, fault=f"{type(error).__name__}: {error}")
-                with self._lock:
-                    window.closing = closing
-                connection.send_bytes(protocol.RECEIPT)
+                    connection.send_bytes(token + protocol.REFUSED)
+                else:
+                    try:
+                        closing = Closing(self._examine(window, request, token, connection))
+                    except _Interrupted as interruption:
+                        message = interruption.message
+                        continue
+                    except protocol.MalformedMessage as error:
+                        closing = Closing(None, refusal=str(error))
+                    except (OSError, EOFError):
+                        return  # the kernel went away in the middle: no verdict
+                    except Exception as error:  # a fault of ours is shown as such, never as the student's
+                        log.exception("examining %s failed", window.exercise)
+                        closing = Closing(None, fault=f"{type(error).__name__}: {error}")
+                    with self._lock:
+                        window.closing = closing
+                    connection.send_bytes(token + protocol.RECEIPT)
+                message = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
 
     def _take_window(self, request: Any) -> _Window | None:
         """The open window, if the request is for its exercise and nobody has used it."""
@@ -127,7 +157,7 @@ class _Server:
             window.taken = True
             return window
 
-    def _examine(self, window: _Window, request: dict[str, Any], connection: _Peer) -> Verdict:
+    def _examine(self, window: _Window, request: dict[str, Any], token: bytes, connection: _Peer) -> Verdict:
         from autograder.examiner.judge import Examination, Sources, seed_for
         from autograder.exercises import EXERCISES
 
@@ -136,9 +166,11 @@ class _Server:
             raise protocol.MalformedMessage(f"{exercise.id} takes {len(exercise.functions)} answers")
         examination = Examination(exercise, seed_for(self._course_key, window.student, exercise.id), self._device)
         nonce = secrets.token_bytes(protocol.NONCE_BYTES)
-        connection.send_bytes(nonce + examination.questions)
+        connection.send_bytes(token + protocol.QUESTIONS + nonce + examination.questions)
         reply = connection.recv_bytes(protocol.MAX_MESSAGE_BYTES)
         if not hmac.compare_digest(reply[: protocol.NONCE_BYTES], nonce):
+            if _is_request(reply):
+                raise _Interrupted(reply)
             raise protocol.MalformedMessage("it belongs to another examination")
         return examination.judge(reply[protocol.NONCE_BYTES :], Sources(window.answer, window.others))
 

@@ -19,6 +19,8 @@ PICTURE_TYPES = ("image/png", "image/jpeg")
 MAX_ERROR_LINES = 200
 MAX_NAME = 200
 MAX_OUTPUTS = 500
+MAX_DISPLAYS = 50
+"""Outputs of a notebook that can be updated; each update rewrites all of its name."""
 MAX_DESCRIPTION = 2000
 NOT_RUN = "[Not run while grading: nothing that is judged needs it. Shown as it was handed in.]\n"
 CUT = "\n[The rest of this cell's output was cut off.]\n"
@@ -84,9 +86,8 @@ class CellOutputs:
         self._make_way()
         more = {"execution_count": self._cell.execution_count} if kind == "execute_result" else {}
         output = output_of(kind, data=data, metadata=_picture_metadata(content, data), **more)
-        self._add(output)
         display_id = display_id_of(content)
-        if display_id and len(self._displays) < MAX_OUTPUTS:
+        if self._add(output) and display_id and sum(map(len, self._displays.values())) < MAX_DISPLAYS:
             self._displays.setdefault(display_id, []).append(output)
 
     def _update(self, content: dict[str, Any]) -> None:
@@ -141,11 +142,13 @@ class CellOutputs:
         if self._clear_before_next:
             self._cell.outputs, self._clear_before_next = [], False
 
-    def _add(self, output: NotebookNode) -> None:
+    def _add(self, output: NotebookNode) -> bool:
+        """Whether there was room for it."""
         if len(self._cell.outputs) < MAX_OUTPUTS:
             self._cell.outputs.append(output)
-        else:
-            self._say_cut()
+            return True
+        self._say_cut()
+        return False
 
     def _say_cut(self) -> None:
         self._cut = True

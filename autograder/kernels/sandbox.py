@@ -44,6 +44,8 @@ OURS = (
 HIDDEN_PACKAGES = ("autograder", "course")
 THEIRS = ("torch", "numpy", "matplotlib", "IPython", "ipykernel", "jupyter_client", "traitlets", "matplotlib_inline")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SOURCES = ("/usr/src", "/usr/local/src")
+"""Parts of the system in which a course may lie (Docker's images often work there); they are hidden."""
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/fonts")
 GPU_DEVICES = ("nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps")
 FIRST_SPARE_UID, SPARE_UIDS = 61184, 4000
@@ -62,11 +64,24 @@ class NoSandbox(OrderMattersError):
         self.why, self.remedy = why, remedy
 
 
-def require() -> str:
-    """The path of a bubblewrap that works here. Raises NoSandbox with the remedy."""
+def require(course: Path | None = None) -> str:
+    """The path of a bubblewrap that works here. Raises NoSandbox with the remedy.
+
+    Args:
+        course: the course folder, which must not lie in a folder that the sandbox shows.
+    """
     problem = _problem()
     if problem:
         raise NoSandbox(*problem)
+    if course is not None:
+        place = course.resolve()
+        hidden = any(place.is_relative_to(source) for source in SOURCES)
+        for folder in () if hidden else (*map(Path, SYSTEM), *_shown()):
+            if place.is_relative_to(folder):
+                raise NoSandbox(
+                    f"the course folder {course} lies in {folder}, which every submission can read",
+                    "Move the course to a folder of its own.",
+                )
     found = shutil.which("bwrap")
     assert found is not None
     return found
@@ -137,6 +152,9 @@ def command(arguments: list[str], *, gpu: bool, scratch_mib: int, seccomp_fd: in
             line += ["--symlink", os.readlink(system), system]
         elif os.path.isdir(system):
             line += ["--ro-bind", system, system]
+    for hidden in map(Path, SOURCES):
+        if hidden.is_dir() and not any(folder.is_relative_to(hidden) for folder in shown):
+            line += ["--tmpfs", str(hidden), "--remount-ro", str(hidden)]
     for file in SYSTEM_FILES:
         line += ["--ro-bind-try", file, file]
     for package in _hidden():
@@ -144,7 +162,7 @@ def command(arguments: list[str], *, gpu: bool, scratch_mib: int, seccomp_fd: in
     root = Path(__file__).resolve().parent.parent.parent
     for name in OURS:
         line += ["--ro-bind", str(root / name), str(_library(name))]
-    line += ["--proc", "/proc", "--dev", "/dev"]
+    line += ["--proc", "/proc", "--dev", "/dev", "--dev-bind", "/dev/null", "/dev/zero"]
     if gpu:
         for name in GPU_DEVICES:
             line += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]

@@ -29,10 +29,11 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from jupyter_client.session import Session
 from traitlets.config import Config
 
-from autograder.kernels.channel import Frames, pack
+from autograder.kernels.channel import BrokenChannel, Frames, pack
 
 FLUSH_AFTER_S = 0.2
 FLUSH_AFTER_CHARACTERS = 8192
+MAX_TEXT = 10_000
 
 
 class Wire:
@@ -67,7 +68,15 @@ class _Session(Session):
         else:
             kind, content = msg_or_type["header"]["msg_type"], msg_or_type["content"]
         if self.wire is not None:
-            self.wire.send({"type": kind, "content": content})
+            try:
+                self.wire.send({"type": kind, "content": content})
+            except BrokenChannel:
+                clipped = {name: str(content.get(name))[:MAX_TEXT] for name in ("ename", "evalue")}
+                if kind == "error":
+                    self.wire.send({"type": kind, "content": {**clipped, "traceback": []}})
+                else:
+                    text = "[An output was too large.]\n"
+                    self.wire.send({"type": "stream", "content": {"name": "stdout", "text": text}})
 
 
 class _Stream(io.TextIOBase):
@@ -164,13 +173,13 @@ def _execute(shell: ZMQInteractiveShell, code: str, silent: bool) -> dict[str, A
         sys.stderr.flush()
     reply: dict[str, Any] = {"status": "ok", "execution_count": shell.execution_count - 1}
     if failure is not None:
-        reply |= {"status": "error", "ename": type(failure).__name__, "evalue": _text(failure)}
+        reply |= {"status": "error", "ename": type(failure).__name__[:MAX_TEXT], "evalue": _text(failure)}
     return reply
 
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error)[:MAX_TEXT]
     except Exception:  # an error class of the student's own
         return ""
 

@@ -173,20 +173,20 @@ class _Server:
         if not self._contained:
             return
         others = [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
-        used_kib = sum(max(0, _memory_kib(pid) - self._own_kib) for pid in others)
+        used_kib = sum(max(0, _memory_kib(pid) - self._own_kib) for pid in others) + scratch.used_kib()
         if used_kib > kernel.limits["memory_mib"] * 1024:
             kernel.why = "memory"
             self._bury(kernel)
 
 
 def _memory_kib(pid: int) -> int:
-    """Memory that is this process's own or shared with its like, not read from a file."""
+    """Memory that is this process's own or shared with its like, not read from a file; page tables included."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             fields = dict(line.split(":", 1) for line in status if ":" in line)
     except OSError:
         return 0  # it has ended
-    return sum(int(fields.get(name, "0 kB").split()[0]) for name in ("RssAnon", "RssShmem"))
+    return sum(int(fields.get(name, "0 kB").split()[0]) for name in ("RssAnon", "RssShmem", "VmPTE"))
 
 
 def _become_kernel(request: dict[str, Any], descriptors: list[int]) -> None:
@@ -231,7 +231,7 @@ def _limit(limits: dict[str, Any]) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits["file_mib"] * mib,
-        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_NOFILE: 128,
         resource.RLIMIT_CPU: limits["cpu_s"],
     }
     if limits.get("data_mib"):

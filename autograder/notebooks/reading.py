@@ -11,6 +11,9 @@ from autograder.errors import UnreadableNotebook
 
 MAX_NOTEBOOK_BYTES = 50 * 2**20
 """A notebook with every figure embedded has less than 2 MiB."""
+MAX_CELL_CHARACTERS = 100_000
+MAX_CODE_CHARACTERS = 1_000_000
+"""Of a code cell, and of all of them: code is parsed here, and Python's parser may take a kilobyte a character."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ def read_cells(path: Path) -> list[SubmittedCell]:
         UnreadableNotebook: not a file that can be read, too large, not JSON, or JSON that is no notebook.
     """
     try:
+        if path.is_symlink():
+            raise UnreadableNotebook(f"{path.name} is a link to another file")
         if path.exists() and not path.is_file():
             raise UnreadableNotebook(f"{path.name} is not a file")
         size = path.stat().st_size
@@ -72,7 +77,15 @@ def parse_cells(data: bytes, name: str) -> list[SubmittedCell]:
         cells = [cell for sheet in sheets if isinstance(sheet, list) for cell in sheet]
     if not isinstance(cells, list):
         raise UnreadableNotebook(f"{name} has no list of cells")
-    return [_cell(cell) for cell in cells if isinstance(cell, dict)]
+    read = [_cell(cell) for cell in cells if isinstance(cell, dict)]
+    lengths = [len(cell.source) for cell in read if cell.kind == "code"]
+    if lengths and max(lengths) > MAX_CELL_CHARACTERS:
+        raise UnreadableNotebook(
+            f"{name} has a code cell of {max(lengths)} characters; a cell has at most {MAX_CELL_CHARACTERS}"
+        )
+    if sum(lengths) > MAX_CODE_CHARACTERS:
+        raise UnreadableNotebook(f"{name} has {sum(lengths)} characters of code; {MAX_CODE_CHARACTERS} are allowed")
+    return read
 
 
 def _cell(cell: dict[str, Any]) -> SubmittedCell:

@@ -84,11 +84,13 @@ def names_of(source: str) -> Names:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "\\d" in somebody's string
-            tree = ast.parse(source)
-            table = symtable.symtable(source, "cell", "exec")
+            return _names_of(ast.parse(source), symtable.symtable(source, "cell", "exec"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         words = frozenset(re.findall(r"[^\W\d]\w*", source))
         return Names(changes=words, reads_later=words)
+
+
+def _names_of(tree: ast.Module, table: symtable.SymbolTable) -> Names:
     reads, binds = _in_order(tree.body, frozenset())
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     functions = [inner for child in table.get_children() for inner in _tables(child)]

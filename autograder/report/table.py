@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text as RichText
 
-from autograder.results import Language, Outcome, SubmissionResult
+from autograder.results import Language, Outcome, SubmissionResult, printable
 
 STYLES = {Outcome.GRADED: "", Outcome.PARTLY_GRADED: "yellow", Outcome.REJECTED: "red"}
 
@@ -27,12 +27,12 @@ def print_class(console: Console, assignment: str, results: Sequence[SubmissionR
     for result in results:
         share = 100 * result.score / result.max_score if result.max_score else 0.0
         table.add_row(
-            RichText(result.student),
+            RichText(printable(result.student)),
             RichText(str(result.outcome), style=STYLES[result.outcome]),
             f"{result.score:g} / {result.max_score:g}",
             f"{share:.0f}",
             f"{result.seconds:.1f}",
-            RichText(_notes(result, language)),
+            RichText(printable(_notes(result, language))),
         )
     console.print(table)
     counts = mistake_counts(results)
