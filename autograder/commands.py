@@ -141,6 +141,8 @@ def run_grade(options: argparse.Namespace) -> int:
         text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")
     print_class(console, assignment.name, results, language)
+    if options.no_sandbox:
+        console.print("graded WITHOUT a sandbox (--no-sandbox): submissions ran as your own programs", style="yellow")
     pages = root / "feedback"
     console.print(f"feedback: {pages}/<student>/{assignment.name}/{assignment.name}.html", soft_wrap=True)
     console.print(f"gradebook: {book.db_url}", soft_wrap=True)
