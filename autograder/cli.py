@@ -22,6 +22,11 @@ def _parser() -> argparse.ArgumentParser:
         "(default: submitted/ in the course folder)",
     )
     grade.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
+    grade.add_argument(
+        "--db",
+        metavar="URL",
+        help="the gradebook's database, SQLite or PostgreSQL (default: as nbgrader_config.py says)",
+    )
     grade.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
     grade.add_argument("--rerun", action="store_true", help="run also what is unchanged since it was last graded")
     grade.add_argument(

@@ -105,7 +105,7 @@ def run_grade(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         # Workers load torch while this process opens the gradebook.
         ready = [stack.enter_context(local_workers(count, terms))] if new else []
-        book = ClassBook(assignment)
+        book = ClassBook(assignment, options.db)
         progress = stack.enter_context(_progress())
         bar = progress.add_task("", total=len(submissions))
         troubled = 0
@@ -145,7 +145,7 @@ def run_grade(options: argparse.Namespace) -> int:
         console.print("graded WITHOUT a sandbox (--no-sandbox): submissions ran as your own programs", style="yellow")
     pages = root / "feedback"
     console.print(f"feedback: {pages}/<student>/{assignment.name}/{assignment.name}.html", soft_wrap=True)
-    console.print(f"gradebook: {book.db_url}", soft_wrap=True)
+    console.print(f"gradebook: {book.shown_url}", soft_wrap=True)
     if options.json:
         console.print(f"results: {options.json}", soft_wrap=True)
     return 0

@@ -20,7 +20,8 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc, setenv
-from sqlalchemy.exc import SAWarning
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
@@ -35,21 +36,38 @@ class ClassBook:
 
     Args:
         assignment: what is graded. Its course folder holds `nbgrader_config.py`, `autograded/` and the database.
+        db_url: another database, as an SQLAlchemy URL.
 
     Raises:
-        OrderMattersError: the gradebook holds submissions to an older release with other exercises.
+        OrderMattersError: the database can't be reached, or it holds submissions to an older release with other
+            exercises.
     """
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: Assignment, db_url: str | None = None) -> None:
         self._assignment = assignment
         self._config = _load_config(assignment.root)
+        if db_url is not None:
+            self._config.CourseDirectory.db_url = db_url
         self._directory = CourseDirectory(config=self._config)
         self.db_url: str = self._directory.db_url
         # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        with setenv(PATH=path):
-            # One for all submissions: a new one would compile every statement anew.
-            self._gradebook = Gradebook(self.db_url, self._directory.course_id)
+        try:
+            self.shown_url = make_url(self.db_url).render_as_string(hide_password=True)
+            with setenv(PATH=path):
+                # One for all submissions: a new one would compile every statement anew.
+                self._gradebook = Gradebook(self.db_url, self._directory.course_id)
+        except ArgumentError as error:
+            raise OrderMattersError(
+                f"{db_url} is no database URL ({error}). Such as sqlite:////folder/gradebook.db or "
+                "postgresql+psycopg://user@host/database."
+            ) from error
+        except ModuleNotFoundError as error:
+            raise OrderMattersError(
+                f"{self.shown_url} needs the package {error.name}: pip install 'order-matters[postgresql]'."
+            ) from error
+        except OperationalError as error:
+            raise OrderMattersError(f"the database {self.shown_url} can't be reached: {error.orig}") from error
         self._register()
 
     def _resources(self, student: str) -> dict[str, Any]:

@@ -16,12 +16,19 @@ from nbformat import NotebookNode
 
 from autograder.grading import one
 from autograder.grading.one import Graded, Job, Terms, grade_submission
+from autograder.kernels import warm
 from autograder.kernels.limits import Limits
 from autograder.results import Language, Outcome, Text, Verdict
 from tests.conftest import TINY, Answer
 
 KEY = b"a course key for tests"
-LIMITS = Limits(cell_timeout_s=30.0, test_timeout_s=3.0, patience_after_timeout_s=1.0, answer_interrupt_s=2.0)
+LIMITS = Limits(
+    cell_timeout_s=4.0,
+    test_timeout_s=3.0,
+    patience_after_timeout_s=1.0,
+    answer_interrupt_s=1.0,
+    memory_mib=200,
+)
 
 slow = [pytest.mark.slow, pytest.mark.xdist_group("one")]
 
@@ -136,6 +143,32 @@ def test_the_text_of_an_answer_is_every_cell_that_defines_it() -> None:
     broken = "class Norm(:\n    pass"
     assert one._text_of_answer([answer, "x = 1", broken, again], frozenset({"Norm"})) == f"{answer}\n\n{again}"
     assert one._text_of_answer([broken], frozenset({"Norm"})) == ""
+
+
+STUBBORN = (
+    "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    "def causal_mask(length, device=None):\n    while True: time.sleep(1)\ncausal_mask(3)"
+)
+BAD_ENDINGS = {
+    "a crash": ("import ctypes\nctypes.string_at(0)", "the kernel died in the cell causal-mask (signal SIGSEGV)"),
+    "an endless loop that ignores interrupts": (
+        STUBBORN,
+        "the cell causal-mask did not end and ignored the interrupt",
+    ),
+    "out of memory": (
+        "kept = []\nwhile True:\n    kept.append(bytearray(b'x' * 2**24))",
+        "the notebook used more than 200 MiB of memory in the cell causal-mask",
+    ),
+    "many processes out of memory": (
+        "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n"
+        "        kept = bytearray(b'x' * 2**26)\n        time.sleep(60)\ntime.sleep(60)",
+        "the notebook used more than 200 MiB of memory in the cell causal-mask",
+    ),
+    "a dead warm process": (
+        "import time\ntime.sleep(30)",
+        "the warm process: the kernel died in the cell causal-mask (its sandbox ended)",
+    ),
+}
 
 
 class TestWithAKernel:
@@ -257,6 +290,27 @@ class TestWithAKernel:
         assert graded.result.reason is not None
         assert "causal-mask" in graded.result.reason.en
         assert "not judged" in shown(graded, "test-causal-mask").lower()
+
+    @pytest.mark.parametrize(("code", "ending"), BAD_ENDINGS.values(), ids=BAD_ENDINGS)
+    def test_a_bad_ending_costs_what_was_not_judged_and_a_few_seconds(
+        self, grade: Callable[..., Graded], answered: Answer, code: str, ending: str
+    ) -> None:
+        """What was judged keeps its points, the reason is shown, and the next submission is graded in full."""
+        grade(answered())
+        (zygote,) = warm._idle
+        if "warm process" in ending:
+            (pid,) = children_of(zygote._process.pid)
+            threading.Timer(1.5, os.kill, (pid, signal.SIGKILL)).start()
+        graded = grade(answered(causal_mask=code))
+        assert graded.result.outcome is Outcome.PARTLY_GRADED
+        assert verdict_of(graded, "pair-frequencies").score == 2.0
+        verdict = verdict_of(graded, "causal-mask")
+        assert (verdict.mistake, verdict.judged) == ("not-reached", False)
+        assert graded.result.reason is not None
+        assert ending.removeprefix("the warm process: ") in graded.result.reason.en
+        assert graded.result.reason.en in shown(graded, "test-causal-mask")
+        assert graded.result.seconds < 20.0  # of which the answers' own sleep and the limits below take up to five
+        assert grade(answered()).result.score == 3.0
 
     def test_points_cannot_be_written_by_the_student(self, grade: Callable[..., Graded], answered: Answer) -> None:
         """Outputs, a replaced `grade`, a replaced client: what counts is the examiner's record."""
