@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
 from autograder.grading.assignments import Assignment, assignment_names, load_assignment, owner_of_answers
-from autograder.grading.classroom import course_key, grade_class, local_workers
+from autograder.grading.classroom import Workers, course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook, autograded_place
 from autograder.grading.journal import Journal
 from autograder.grading.one import Graded, Job, Terms, grade_submission
@@ -104,7 +104,8 @@ def run_grade(options: argparse.Namespace) -> int:
     count = min(options.workers or os.cpu_count() or 1, len(new))
     with ExitStack() as stack:
         # Workers load torch while this process opens the gradebook.
-        ready = [stack.enter_context(local_workers(count, terms))] if new else []
+        workers = _workers(options.scheduler, terms)
+        ready = [stack.enter_context(workers(count))] if new else []
         book = ClassBook(assignment, options.db)
         progress = stack.enter_context(_progress())
         bar = progress.add_task("", total=len(submissions))
@@ -131,7 +132,7 @@ def run_grade(options: argparse.Namespace) -> int:
         results += grade_class(
             assignment,
             new,
-            workers=lambda count: nullcontext(ready.pop()) if ready else local_workers(count, terms),
+            workers=lambda count: nullcontext(ready.pop()) if ready else workers(count),
             count=count,
             terms=terms,
             finished=graded_now,
@@ -149,6 +150,15 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.json:
         console.print(f"results: {options.json}", soft_wrap=True)
     return 0
+
+
+def _workers(scheduler: str | None, terms: Terms) -> Workers:
+    """Processes of this machine, or a cluster's."""
+    if scheduler is None:
+        return lambda count: local_workers(count, terms)
+    from autograder.grading.cluster import cluster_workers
+
+    return lambda count: cluster_workers(scheduler)
 
 
 def _progress() -> Progress:

@@ -58,7 +58,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
             "autograder.results",
             "autograder.errors",
         },
-        "others": {"nbformat", "nbgrader", "sqlalchemy", "traitlets"},
+        "others": {"nbformat", "nbgrader", "sqlalchemy", "traitlets", "distributed"},
     },
     "autograder.report": {
         "ours": {"autograder.results", "autograder.notebooks", "autograder.grading"},

@@ -126,8 +126,8 @@ def grade_class(
                     futures[executor.submit(grade_submission, job(submission))] = submission
                 except BrokenProcessPool:
                     lost.append(submission)
-            for future in as_completed(futures):
-                submission = futures[future]
+            for future in as_completed(list(futures)):
+                submission = futures.pop(future)  # with its result: notebooks of a whole class would fill the memory
                 try:
                     graded = future.result()
                 except BrokenProcessPool:

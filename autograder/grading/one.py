@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 import time
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
@@ -127,7 +128,18 @@ def _prepare(terms: Terms) -> None:
 
 
 def grade_submission(job: Job) -> Graded:
-    """Grade one submission. A bad one is a result with a reason, never an exception."""
+    """Grade one submission. A bad one is a result with a reason, never an exception.
+
+    One at a time in a process: a cluster's worker may have several threads.
+    """
+    with _one_at_a_time:
+        return _grade_submission(job)
+
+
+_one_at_a_time = threading.Lock()
+
+
+def _grade_submission(job: Job) -> Graded:
     started = time.monotonic()
     assignment = _assignment(job.root, job.assignment)
     if job.notebook is None:
