@@ -62,6 +62,7 @@ check: $(INSTALLED) sandbox ## check: format, lint, types, notebooks up to date,
 
 bench: $(INSTALLED) sandbox build/.released ## bench: seconds a submission, ours and stock nbgrader's, in one run
 	$(BIN)/python -m tests.benchmarks.grading
+	$(BIN)/python -m tests.benchmarks.scale
 
 lab: $(INSTALLED) ## lab: JupyterLab on the student notebooks
 	$(BIN)/jupyter lab --notebook-dir=release

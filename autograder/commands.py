@@ -111,9 +111,11 @@ def run_grade(options: argparse.Namespace) -> int:
         bar = progress.add_task("", total=len(submissions))
         troubled = 0
 
-        def finished(submission: Submission, graded: Graded) -> None:
+        def finished(submission: Submission, graded: Graded, *, new: bool) -> None:
             nonlocal troubled
             book.save(graded.result, graded.notebook, submission.notebook)
+            if new:
+                journal.add(submission, graded)
             page = root / "feedback" / submission.student / assignment.name / f"{assignment.name}.html"
             page.parent.mkdir(parents=True, exist_ok=True)
             html = feedback_page(assignment.name, title, graded.result, graded.notebook, language)
@@ -121,13 +123,9 @@ def run_grade(options: argparse.Namespace) -> int:
             troubled += graded.result.outcome is not Outcome.GRADED
             progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
 
-        def graded_now(submission: Submission, graded: Graded) -> None:
-            finished(submission, graded)
-            journal.add(submission, graded)
-
         for submission in submissions:
             if submission.student in known:
-                finished(submission, known[submission.student])
+                finished(submission, known[submission.student], new=False)
         results = [graded.result for graded in known.values()]
         results += grade_class(
             assignment,
@@ -135,7 +133,7 @@ def run_grade(options: argparse.Namespace) -> int:
             workers=lambda count: nullcontext(ready.pop()) if ready else workers(count),
             count=count,
             terms=terms,
-            finished=graded_now,
+            finished=lambda submission, graded: finished(submission, graded, new=True),
         )
     results.sort(key=lambda result: result.student)
     if options.json:

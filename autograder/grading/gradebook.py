@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class ClassBook:
         try:
             self.shown_url = make_url(self.db_url).render_as_string(hide_password=True)
             with setenv(PATH=path):
+                _create(self.db_url)
                 # One for all submissions: a new one would compile every statement anew.
                 self._gradebook = Gradebook(self.db_url, self._directory.course_id)
         except ArgumentError as error:
@@ -124,7 +125,9 @@ class ClassBook:
         if late:
             AssignLatePenalties(config=self._config).preprocess(executed, self._resources(student))
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(str(notebook), encoding="utf-8")
+        unfinished = place.with_suffix(".unfinished")  # a run may be killed while it writes
+        unfinished.write_text(str(notebook), encoding="utf-8")
+        os.replace(unfinished, place)
 
     def _score(self, written: Any, executed: NotebookNode, before: dict[str, str]) -> None:
         """What nbgrader's SaveAutoGrades does, with a few queries in place of some for each cell.
@@ -151,6 +154,20 @@ class ClassBook:
     def autograded(self, student: str) -> Path:
         """Where formgrader looks for the student's executed notebook."""
         return autograded_place(self._assignment, student)
+
+
+def _create(db_url: str) -> None:
+    """Make a new SQLite database whole or not at all: a run may be killed while nbgrader fills it."""
+    path = make_url(db_url).database
+    if not db_url.startswith("sqlite") or not path or Path(path).exists():
+        return
+    unfinished = Path(f"{path}.{os.getpid()}")
+    gradebook = Gradebook(f"sqlite:///{unfinished}")
+    gradebook.close()
+    gradebook.engine.dispose()
+    with suppress(FileExistsError):  # another grader was faster
+        os.link(unfinished, path)
+    unfinished.unlink()
 
 
 def autograded_place(assignment: Assignment, student: str) -> Path:

@@ -1,0 +1,76 @@
+"""Does the size of a class matter? Seconds a submission, and the memory of the process that writes, at 50 and at 1000.
+
+The submissions to lesson 02 are assembled from the sample class and shuffled. Started by `make bench`; the sizes can be
+chosen: `python -m tests.benchmarks.scale 50 1000`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from tests.benchmarks.grading import ASSIGNMENT, ROOT, STUDENTS, WORKERS, steady_seconds
+from tests.sample_class import write_class
+
+
+def course_folder(place: Path, count: int) -> Path:
+    """A course folder with a class of this size."""
+    folder = place / "course"
+    for name in ("source", "release"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    write_class(ROOT, ASSIGNMENT, place / "class")
+    names = [STUDENTS[number % len(STUDENTS)] for number in range(count)]
+    random.Random(count).shuffle(names)
+    for number, name in enumerate(names):
+        (original,) = (place / "class" / name).rglob("*.ipynb")
+        target = folder / "submitted" / f"student-{number + 1:04d}" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
+        target.parent.mkdir(parents=True)
+        shutil.copy(original, target)
+    return folder
+
+
+def measure(count: int) -> tuple[float, float]:
+    """Seconds a submission once the workers are warm, and the peak memory in MiB of the process that writes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = course_folder(Path(scratch), count)
+        command = [str(Path(sys.executable).parent / "autograder"), "grade", ASSIGNMENT, "--workers", str(WORKERS)]
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        peak_mib = 0.0
+        with (Path(scratch) / "said").open("w+") as said:
+            process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PATH": path}, stdout=said, stderr=said)
+            while process.poll() is None:
+                status = Path(f"/proc/{process.pid}/status")
+                fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+                peak_mib = max(peak_mib, int(fields.get("VmRSS", "0 kB").split()[0]) / 1024)
+                threading.Event().wait(0.5)
+            if process.returncode:
+                said.seek(0)
+                raise RuntimeError(f"{command} ended with {process.returncode}: {said.read()[-2000:]}")
+        return steady_seconds(folder), peak_mib
+
+
+def main(sizes: list[int]) -> None:
+    """Measure each size and print what changes from the first to the last."""
+    found = {}
+    for count in sizes:
+        started = time.monotonic()
+        found[count] = measure(count)
+        seconds, mib = found[count]
+        whole = time.monotonic() - started
+        print(f"{count:5d} submissions: {seconds:.3f} s each, {mib:.0f} MiB in the writer, {whole:.0f} s in all")
+    first, last = found[sizes[0]], found[sizes[-1]]
+    print(
+        f"time a submission: {100 * (last[0] / first[0] - 1):+.0f} %; memory: {100 * (last[1] / first[1] - 1):+.0f} %"
+    )
+
+
+if __name__ == "__main__":
+    main([int(size) for size in sys.argv[1:]] or [50, 1000])
