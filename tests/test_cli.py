@@ -45,9 +45,9 @@ def test_defaults() -> None:
     """What a command means that says nothing."""
     options = _parser().parse_args(["grade", TINY])
     assert (options.assignment, options.submissions, options.json, options.course) == (TINY, None, None, Path())
-    assert (options.workers, options.device, options.language) == (None, "auto", "en")
+    assert (options.workers, options.device, options.language) == (None, "auto", None)
     options = _parser().parse_args(["check", "a.ipynb"])
-    assert (options.notebook, options.assignment, options.language) == (Path("a.ipynb"), None, "en")
+    assert (options.notebook, options.assignment, options.language) == (Path("a.ipynb"), None, None)
 
 
 def test_everything_can_be_said() -> None:

@@ -21,11 +21,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc, setenv
 from sqlalchemy.exc import SAWarning
-from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
+from autograder.grading.configuration import load_config
+from autograder.grading.marks import HandMarks, hand_marks
 from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
 
@@ -42,7 +42,7 @@ class ClassBook:
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
-        self._config = _load_config(assignment.root)
+        self._config = load_config(assignment.root)
         self._directory = CourseDirectory(config=self._config)
         self.db_url: str = self._directory.db_url
         # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
@@ -77,8 +77,8 @@ class ClassBook:
                 f"Keep a copy of it, then run `nbgrader db assignment remove {name} --force` and grade again."
             ) from error
 
-    def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> None:
-        """Write one submission's scores and its executed notebook. Manual scores and comments stay.
+    def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> HandMarks:
+        """Write one submission's scores and its executed notebook. Manual scores and comments stay, and are returned.
 
         Args:
             notebook: the executed notebook as JSON; None for a rejected submission, which gets no points.
@@ -100,13 +100,17 @@ class ClassBook:
                 self._score(written, executed, _texts(place) if self._assignment.manual else {})
             gradebook.db.commit()
             late = gradebook.find_assignment(name).duedate is not None or written.late_submission_penalty is not None
+            marks = hand_marks(written)
         place.unlink(missing_ok=True)
         if executed is None:
-            return
+            return marks
         if late:
             AssignLatePenalties(config=self._config).preprocess(executed, self._resources(student))
+            with self._gradebook as gradebook:
+                marks = hand_marks(gradebook.find_submission_notebook(name, name, student))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(str(notebook), encoding="utf-8")
+        return marks
 
     def _score(self, written: Any, executed: NotebookNode, before: dict[str, str]) -> None:
         """What nbgrader's SaveAutoGrades does, with a few queries in place of some for each cell.
@@ -155,15 +159,6 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Object of type <Submitted.*not in session", category=SAWarning)
         yield
-
-
-def _load_config(root: Path) -> Config:
-    config: Any = Config()
-    if (root / "nbgrader_config.py").exists():
-        config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
-    config.CourseDirectory.root = str(root)
-    loaded: Config = config
-    return loaded
 
 
 def _timestamp(submitted: Path | None) -> datetime | None:

@@ -160,9 +160,9 @@ def test_figures_have_their_description(executed: Callable[..., str]) -> None:
     assert image["alt"] == "three dots"
     assert image["src"] == f"data:image/png;base64,{PNG}"
     (image,) = page(result("ada", WRONG), executed(alt=None)).all("img")
-    assert image["alt"] == "draw-dots"
+    assert image["alt"] == "Your figure in the cell draw-dots"
     (image,) = page(result("ada", WRONG), executed(alt=["a", "list"])).all("img")
-    assert image["alt"] == "draw-dots"
+    assert image["alt"] == "Your figure in the cell draw-dots"
 
 
 @pytest.mark.parametrize("png", ['"><script>', "data:text/html,x", None, 5, {"a": 1}, ""], ids=repr)
