@@ -48,7 +48,7 @@ sandbox:
 	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
 grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
-	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" $(if $(LANGUAGE),--language $(LANGUAGE)) $(GRADE_ARGS)
+	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" $(addprefix --language ,$(filter en zh,$(LANGUAGE))) $(GRADE_ARGS)
 
 # The tests open the pages in a browser. Where it is missing, root on Debian gets it now; elsewhere those tests are skipped.
 browser:

@@ -12,7 +12,7 @@ from autograder.errors import OrderMattersError
 from autograder.grading.assignments import load_assignment
 from autograder.grading.marks import read_scores
 from autograder.report.class_report import write_report
-from autograder.report.exports import SUFFIXES, Export, export_scores
+from autograder.report.exports import Export, export_scores, file_name
 from autograder.report.stored import last_run, made_at, read_results
 from autograder.results import printable
 
@@ -38,7 +38,7 @@ def run_export(options: argparse.Namespace) -> int:
     """`autograder export`: writes the scores for a platform, and says what could not be matched."""
     root = course_root(options.course)
     assignment = load_assignment(root, options.assignment)
-    place: Path = options.output or root / "exports" / f"{assignment.name}-{options.to}{SUFFIXES[options.to]}"
+    place: Path = options.output or root / "exports" / file_name(assignment.name, options.to)
     if options.into is not None and place.resolve() == options.into.resolve():
         raise OrderMattersError(f"--output {place} is the file of --into; name another one, so that it is kept.")
     try:

@@ -20,7 +20,7 @@ from traitlets import Bool, Unicode
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import load_assignment
 from autograder.grading.marks import final_scores
-from autograder.report.exports import SUFFIXES, Export, export_scores
+from autograder.report.exports import Export, export_scores, file_name
 from autograder.report.stored import last_run, read_results
 from autograder.results import SubmissionResult
 
@@ -63,7 +63,7 @@ class PlatformExport(ExportPlugin):  # type: ignore[misc]
             column=self.column or None,
             scale=self.scale,
         )
-        place = Path(self.to or f"{names[0]}-{self.platform}{SUFFIXES[self.platform]}")
+        place = Path(self.to or file_name(names[0], self.platform))
         notes = export_scores(self.platform, wanted, place)
         return [*notes, f"scores: {place}"]
 

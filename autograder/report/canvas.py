@@ -2,7 +2,7 @@
 
 Canvas imports the file that it exports: *Gradebook, Export, Export Entire Gradebook*, and then *Import*. The columns of
 the students (Student, ID, SIS User ID, SIS Login ID, Section) come first and identify them; an assignment's column is
-headed `name (id)`; a row called "Points Possible" stands above the students; columns that are "(read only)" are ignored.
+headed `name (id)`; a row called "Points Possible" stands above the students; "(read only)" columns are ignored.
 
 Sources: Instructure's guides "How do I export grades in the Gradebook?" and "How do I import grades in the Gradebook?"
 (https://community.canvaslms.com/t5/Instructor-Guide/), and Canvas's importer itself, `lib/gradebook_importer.rb` of

@@ -21,6 +21,13 @@ from autograder.results import Language, SubmissionResult
 SUFFIXES = {"canvas": ".csv", "moodle": ".csv", "gradescope": ".zip", "csv": ".csv", "json": ".json"}
 """The platforms and forms that there are, and how their files end."""
 
+
+def file_name(assignment: str, to: str) -> str:
+    """What an export is called by default."""
+    platform = "" if to in ("csv", "json") else f"-{to}"
+    return f"{assignment}{platform}{SUFFIXES[to]}"
+
+
 EXPORT_VERSION = 1
 """Version of the JSON form, which `to_json` describes."""
 

@@ -2,9 +2,10 @@
 
 The *grading worksheet* of one assignment (Assignment, Submissions, Download grading worksheet; back with Upload grading
 worksheet) is filled in. Moodle finds a person by "Identifier", and takes "Grade" and "Feedback comments" unless the
-grade was changed after "Last modified (grade)", so that column is kept. Source: https://docs.moodle.org/401/en/Assignment_settings, "Offline grading
-worksheet"; the form of the file: `mod/assign/feedback/offline/importgradeslib.php` of
-https://github.com/moodle/moodle at 452e36f.
+grade was changed after "Last modified (grade)", so that column is kept.
+Source: "Offline grading worksheet" in
+https://docs.moodle.org/401/en/Assignment_settings; the form of the file:
+`mod/assign/feedback/offline/importgradeslib.php` of https://github.com/moodle/moodle at 452e36f.
 
 Without a worksheet, a file for *Grades, Import, CSV file* is written, with the columns of Moodle's own grade export.
 Grade and feedback go together, since Moodle would drop the one without the other. On upload, map "ID number" or "Email
