@@ -147,7 +147,8 @@ def test_it_prints_what_is_folded(open_page: Open, html: Callable[[Language], st
 def column(driver: Any, place: int) -> list[str]:
     """The class table's column as it stands."""
     found: list[str] = driver.execute_script(
-        "return [...document.getElementById('class-table').tBodies[0].rows].map((row) => row.cells[arguments[0]].innerText)",
+        "const table = document.getElementById('class-table');"
+        "return [...table.tBodies[0].rows].map((row) => row.cells[arguments[0]].textContent)",
         place,
     )
     return found
