@@ -121,7 +121,8 @@ def final_scores(gradebook: Gradebook, assignment: str) -> FinalScores:
     except MissingEntry as error:
         names = ", ".join(sorted(item.name for item in gradebook.assignments)) or "none"
         raise OrderMattersError(
-            f"the gradebook has no assignment {assignment!r} (it has: {names}). Grade it first: autograder grade …"
+            f"the gradebook has no assignment {assignment!r} (it has: {names}). "
+            f"Grade it first: autograder grade {assignment}."
         ) from error
     maxima = {
         cell.name.removeprefix("test-"): float(cell.max_score)
