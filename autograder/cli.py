@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: exports/ in the course)")
     export.add_argument("--column", metavar="NAME", help="the assignment's name on the platform, if it is another one")
+    export.add_argument("--language", choices=("en", "zh"), default="en", help="language of the messages")
     export.add_argument("--scale", action="store_true", help="convert points where the platform has another maximum")
     export.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
 

@@ -52,6 +52,7 @@ def run_export(options: argparse.Namespace) -> int:
         into=options.into,
         column=options.column,
         scale=options.scale,
+        language=options.language,
     )
     notes = export_scores(options.to, wanted, place)
     console = _console()

@@ -43,7 +43,9 @@ class Lesson:
 
 def find_lesson(assignment: Assignment, language: Language) -> Lesson:
     """The lesson in this language, or in English where there is no such edition."""
-    editions = [f"release/zh/{assignment.name}", f"release/{assignment.name}"][language != "zh" :]
+    editions = [f"release/{assignment.name}"]
+    if language == "zh":
+        editions.insert(0, f"release/zh/{assignment.name}")
     for edition in editions:
         path = assignment.root / edition / f"{assignment.name}.ipynb"
         if path.exists():
