@@ -52,7 +52,7 @@ grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASS
 
 # The tests open the pages in a browser. Where it is missing, root on Debian gets it now; elsewhere those tests are skipped.
 browser:
-	command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] \
+	command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && grep -q '^ID=debian' /etc/os-release \
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null; } \
 	    || echo "chromedriver is missing; the tests of the pages are skipped (Debian: sudo apt install chromium chromium-driver)"
 
