@@ -9,7 +9,7 @@ ASSIGNMENT ?= 02-sinusoidal-encoding
 SAMPLE := build/sample-class/$(ASSIGNMENT)
 SUBMISSIONS ?= $(SAMPLE)
 RESULTS ?= build/$(ASSIGNMENT).json
-LANGUAGE ?= en
+LANGUAGE ?=
 
 # What is imported is compiled at its first import and kept; compiling every package while installing takes a minute more.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,7 +24,7 @@ ifeq ($(SUBMISSIONS),$(SAMPLE))
 GRADE_ARGS ?= $$($(HAS_SANDBOX) 2>/dev/null || echo --no-sandbox)
 endif
 
-.PHONY: grade test check bench lab release sandbox help clean
+.PHONY: grade test check bench lab release sandbox browser help clean
 .DEFAULT_GOAL := help
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -48,9 +48,15 @@ sandbox:
 	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
 grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
-	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" --language $(LANGUAGE) $(GRADE_ARGS)
+	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" $(addprefix --language ,$(filter en zh,$(LANGUAGE))) $(GRADE_ARGS)
 
-test: $(INSTALLED) sandbox ## test: everything, kernels and processes included
+# The tests open the pages in a browser. Where it is missing, root on Debian gets it now; elsewhere those tests are skipped.
+browser:
+	command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && grep -q '^ID=debian' /etc/os-release \
+	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null; } \
+	    || echo "chromedriver is missing; the tests of the pages are skipped (Debian: sudo apt install chromium chromium-driver)"
+
+test: $(INSTALLED) sandbox browser ## test: everything, kernels and processes included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(INSTALLED) sandbox ## check: format, lint, types, notebooks up to date, the quick tests
@@ -73,5 +79,5 @@ release: $(INSTALLED) ## release: build source/ and release/ from the lessons
 help: ## help: this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/.*## /  make /'
 
-clean: ## clean: forget what grading wrote (gradebook, autograded, feedback, build)
-	rm -rf build autograded feedback journal gradebook.db .course-key
+clean: ## clean: forget what grading wrote (gradebook, autograded, feedback, reports, exports, build)
+	rm -rf build autograded feedback journal reports exports gradebook.db .course-key

@@ -52,7 +52,37 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="run submissions as ordinary programs of yours, with your files and your network: only ones you trust",
         )
-        command.add_argument("--language", choices=("en", "zh"), default="en", help="language of the messages")
+        command.add_argument(
+            "--language",
+            choices=("en", "zh"),
+            help="language of the messages and pages (default: English, and for a feedback page that of its notebook)",
+        )
+
+    report = commands.add_parser("report", help="the class report: one page on the results of the last run")
+    report.add_argument("assignment", help="such as 02-sinusoidal-encoding")
+    report.add_argument(
+        "--json", type=Path, nargs="+", metavar="FILE", help="results that `grade --json` wrote, instead"
+    )
+    report.add_argument("--output", type=Path, metavar="FILE", help="the page (default: reports/<assignment>.html)")
+    report.add_argument("--language", choices=("en", "zh"), default="en", help="language of the page")
+    report.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
+
+    export = commands.add_parser(
+        "export", help="scores for a learning platform, manual marks and late penalties included"
+    )
+    export.add_argument("assignment", help="such as 02-sinusoidal-encoding")
+    export.add_argument("--to", required=True, choices=("canvas", "moodle", "gradescope", "csv", "json"))
+    export.add_argument(
+        "--into",
+        type=Path,
+        metavar="FILE",
+        help="the platform's own file, to be filled in: Canvas's exported gradebook, Moodle's grading worksheet",
+    )
+    export.add_argument("--output", type=Path, metavar="FILE", help="where to write (default: exports/ in the course)")
+    export.add_argument("--column", metavar="NAME", help="the assignment's name on the platform, if it is another one")
+    export.add_argument("--language", choices=("en", "zh"), default="en", help="language of the messages")
+    export.add_argument("--scale", action="store_true", help="convert points where the platform has another maximum")
+    export.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
 
     doctor = commands.add_parser("doctor", help="what this machine has, what is missing, and the command that mends it")
     doctor.add_argument("--course", type=Path, default=Path(), help="the course folder (default: the current one)")
@@ -73,6 +103,10 @@ def main(arguments: list[str] | None = None) -> int:
             from autograder.commands import run_check
 
             return run_check(options)
+        if options.command in ("report", "export"):
+            from autograder.commands_reports import run_export, run_report
+
+            return run_report(options) if options.command == "report" else run_export(options)
         from autograder.doctor import run_doctor
 
         return run_doctor(options.course)

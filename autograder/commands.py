@@ -8,13 +8,14 @@ import os
 import tempfile
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
-from autograder.grading.assignments import Assignment, assignment_names, load_assignment, owner_of_answers
+from autograder.grading.assignments import assignment_names, load_assignment, owner_of_answers
 from autograder.grading.classroom import Workers, course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook, autograded_place
 from autograder.grading.journal import Journal
@@ -23,7 +24,9 @@ from autograder.grading.submissions import Submission, find_submissions, ignored
 from autograder.kernels.limits import Limits
 from autograder.kernels.sandbox import require
 from autograder.notebooks.reading import read_cells
-from autograder.report.feedback import feedback_page
+from autograder.report.class_report import write_report
+from autograder.report.feedback_pages import write_feedback
+from autograder.report.stored import store_results
 from autograder.report.table import print_class
 from autograder.results import Language, Outcome, class_to_json, printable
 
@@ -57,19 +60,10 @@ def limits_from(options: argparse.Namespace) -> Limits:
     return replace(Limits(), **{name: value for name, value in asked.items() if value is not None})
 
 
-def lesson_title(assignment: Assignment, language: Language) -> str:
-    """The lesson's title in this language, as far as there is such an edition."""
-    if language == "zh":
-        translated = assignment.root / "release" / "zh" / assignment.name / f"{assignment.name}.ipynb"
-        if translated.exists():
-            return str(json.loads(translated.read_text(encoding="utf-8"))["metadata"].get("title", assignment.name))
-    return str(assignment.release.metadata.get("title", assignment.name))
-
-
 def run_grade(options: argparse.Namespace) -> int:
     """`autograder grade`: results into gradebook, autograded/, feedback/ and, if asked, JSON; prints the table."""
     root = course_root(options.course)
-    language: Language = options.language
+    language: Language = options.language or "en"
     limits = limits_from(options)
     if not options.no_sandbox:
         require(root)
@@ -80,7 +74,6 @@ def run_grade(options: argparse.Namespace) -> int:
     submissions = find_submissions(folder, assignment.name, assignment_names(root))
     if options.json:
         _require_writable(options.json)
-    title = lesson_title(assignment, language)
     console = _console()
     key = course_key(root)
     if options.device == "cuda":
@@ -113,13 +106,17 @@ def run_grade(options: argparse.Namespace) -> int:
 
         def finished(submission: Submission, graded: Graded, *, new: bool) -> None:
             nonlocal troubled
-            book.save(graded.result, graded.notebook, submission.notebook)
+            marks = book.save(graded.result, graded.notebook, submission.notebook)
             if new:
                 journal.add(submission, graded)
-            page = root / "feedback" / submission.student / assignment.name / f"{assignment.name}.html"
-            page.parent.mkdir(parents=True, exist_ok=True)
-            html = feedback_page(assignment.name, title, graded.result, graded.notebook, language)
-            page.write_text(html, encoding="utf-8")
+            write_feedback(
+                assignment,
+                graded.result,
+                graded.notebook,
+                submitted=submission.notebook,
+                language=options.language,
+                marks=marks,
+            )
             troubled += graded.result.outcome is not Outcome.GRADED
             progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
 
@@ -139,11 +136,14 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")
+    store_results(root, assignment.name, results)
+    report = write_report(assignment, results, language, made_at=datetime.now(UTC))
     print_class(console, assignment.name, results, language)
     if options.no_sandbox:
         console.print("graded WITHOUT a sandbox (--no-sandbox): submissions ran as your own programs", style="yellow")
     pages = root / "feedback"
     console.print(f"feedback: {pages}/<student>/{assignment.name}/{assignment.name}.html", soft_wrap=True)
+    console.print(f"class report: {report}", soft_wrap=True)
     console.print(f"gradebook: {book.shown_url}", soft_wrap=True)
     if options.json:
         console.print(f"results: {options.json}", soft_wrap=True)
@@ -186,6 +186,7 @@ def run_check(options: argparse.Namespace) -> int:
         _require_cuda()
     if not options.no_sandbox:
         require(root)
+    say: Language = options.language or "en"
     with tempfile.TemporaryDirectory() as scratch:
         job = Job(
             root=root,
@@ -193,11 +194,10 @@ def run_check(options: argparse.Namespace) -> int:
             student="self-check",
             notebook=notebook.resolve(),
             problem=None,
-            terms=Terms(Path(scratch).name.encode(), options.device, options.language, sandbox=not options.no_sandbox),
+            terms=Terms(Path(scratch).name.encode(), options.device, say, sandbox=not options.no_sandbox),
         )
         result = grade_submission(job).result
     console = _console()
-    say = options.language
     for verdict in result.exercises:
         full = verdict.score == verdict.max_score
         mark = "[green]ok[/]" if full else "[red]no[/]"

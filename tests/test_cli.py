@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import stat
@@ -20,6 +21,7 @@ from autograder.cli import _parser, main
 from autograder.commands import course_root, limits_from
 from autograder.doctor import Finding, run_doctor
 from tests.conftest import TINY, Answer
+from tests.report.platforms import gradescope_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,9 +47,9 @@ def test_defaults() -> None:
     """What a command means that says nothing."""
     options = _parser().parse_args(["grade", TINY])
     assert (options.assignment, options.submissions, options.json, options.course) == (TINY, None, None, Path())
-    assert (options.workers, options.device, options.language) == (None, "auto", "en")
+    assert (options.workers, options.device, options.language) == (None, "auto", None)
     options = _parser().parse_args(["check", "a.ipynb"])
-    assert (options.notebook, options.assignment, options.language) == (Path("a.ipynb"), None, "en")
+    assert (options.notebook, options.assignment, options.language) == (Path("a.ipynb"), None, None)
 
 
 def test_everything_can_be_said() -> None:
@@ -69,6 +71,9 @@ BAD_ARGUMENTS = {
     "unknown device": ["check", "x", "--device", "tpu"],
     "workers no number": ["grade", "x", "--workers", "many"],
     "timeout no number": ["grade", "x", "--cell-timeout", "long"],
+    "export to nowhere": ["export", "x"],
+    "export to an unknown platform": ["export", "x", "--to", "paper"],
+    "report in an unknown language": ["report", "x", "--language", "de"],
 }
 
 
@@ -81,7 +86,9 @@ def test_arguments_that_make_no_sense(arguments: list[str], capsys: pytest.Captu
     assert "usage: autograder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["grade", "--help"], ["check", "--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["grade", "--help"], ["check", "--help"], ["report", "--help"], ["export", "--help"]]
+)
 def test_help_is_there(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Status 0."""
     with pytest.raises(SystemExit) as caught:
@@ -114,6 +121,22 @@ def test_a_folder_that_is_no_course(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_an_unknown_assignment(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The known ones are listed."""
     assert fails(capsys, "grade", "09-none") == f"error: there is no assignment '09-none'. Known assignments: {TINY}."
+
+
+@pytest.mark.parametrize("arguments", [["report"], ["export", "--to", "csv"]])
+def test_what_was_never_graded_has_no_report(
+    inside: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """The remedy is in the message."""
+    assert f"autograder grade {TINY}" in fails(capsys, arguments[0], TINY, *arguments[1:])
+
+
+def test_an_export_does_not_overwrite_what_it_fills_in(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The platform's file is kept."""
+    (inside / "c.csv").write_text("x", encoding="utf-8")
+    line = fails(capsys, "export", TINY, "--to", "canvas", "--into", "c.csv", "--output", "./c.csv")
+    assert "name another one" in line
+    assert (inside / "c.csv").read_text(encoding="utf-8") == "x"
 
 
 def test_an_assignment_that_was_never_released(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,6 +287,45 @@ class TestWithKernels:
             assert "<html" in (tiny_course / "feedback" / student / TINY / f"{TINY}.html").read_text(encoding="utf-8")
         assert (tiny_course / "gradebook.db").exists()
         assert stat.S_IMODE((tiny_course / ".course-key").stat().st_mode) == 0o600
+        report = tiny_course / "reports" / f"{TINY}.html"
+        assert f"class report: {report}" in done.stdout
+        assert "student" in report.read_text(encoding="utf-8")
+        self.reports_and_exports(tiny_course, out)
+
+    def reports_and_exports(self, course: Path, results: Path) -> None:
+        """After grading: the report again, in Chinese and elsewhere; scores as CSV, the same by nbgrader's command."""
+        done = self.run(course, "report", TINY, "--language", "zh")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "班级报告" in (course / "reports" / f"{TINY}.html").read_text(encoding="utf-8")
+        page = course / "elsewhere.html"
+        done = self.run(course, "report", TINY, "--json", str(results), "--output", str(page))
+        assert done.stdout == f"class report: {page} (2 submissions)\n"
+        done = self.run(course, "export", TINY, "--to", "csv")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "answers still wait to be graded by hand and count 0: ada, emmy" in done.stdout
+        written = course / "exports" / f"{TINY}.csv"
+        rows = list(csv.DictReader(written.read_text(encoding="utf-8").splitlines()))
+        assert [(row["student_id"], row["score"], row["max_score"]) for row in rows] == [
+            ("ada", "3", "6"),
+            ("emmy", "2", "6"),
+        ]
+        for exporter, made in (
+            ("CsvExport", "scores.csv"),
+            ("GradescopeExport", "scores.zip"),
+            ("CanvasExport", "c.csv"),
+        ):
+            command = [sys.executable, "-m", "nbgrader", "export", "--to", made]
+            command += [f"--exporter=autograder.plugins.exporters.{exporter}"]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            ended = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, check=False)
+            assert ended.returncode == (exporter == "CanvasExport"), ended.stderr
+            if ended.returncode:
+                assert "Canvas imports only its own gradebook" in ended.stderr
+        assert (course / "scores.csv").read_bytes() == written.read_bytes()
+        found = gradescope_archive(course / "scores.zip")
+        assert {student: results["counts"] for student, results in found.items()} == {"ada": 3.0, "emmy": 2.0}
+        (said,) = [test["output"] for test in found["emmy"]["tests"] if test["name"] == "causal-mask"]
+        assert said.startswith("There is no answer")
 
     def test_check_judges_one_notebook(self, tiny_course: Path, answered: Answer, submit: Callable[..., Path]) -> None:
         """Status 1 when something is missing; the assignment is found from the cells; nothing is written."""

@@ -136,5 +136,5 @@ def test_both_licences_are_here() -> None:
 def test_grading_leaves_nothing_to_commit() -> None:
     """What grading writes (submissions, scores, feedback, the course key) is ignored by git."""
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    for name in ("submitted/", "autograded/", "feedback/", "gradebook.db*", ".course-key"):
+    for name in ("submitted/", "autograded/", "feedback/", "reports/", "exports/", "gradebook.db*", ".course-key"):
         assert name in ignored

@@ -22,11 +22,11 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, Compu
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc, setenv
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
-from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
+from autograder.grading.configuration import load_config
+from autograder.grading.marks import HandMarks, hand_marks
 from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
 
@@ -45,7 +45,7 @@ class ClassBook:
 
     def __init__(self, assignment: Assignment, db_url: str | None = None) -> None:
         self._assignment = assignment
-        self._config = _load_config(assignment.root)
+        self._config = load_config(assignment.root)
         if db_url is not None:
             self._config.CourseDirectory.db_url = db_url
         self._directory = CourseDirectory(config=self._config)
@@ -96,8 +96,8 @@ class ClassBook:
                 f"Keep a copy of it, then run `nbgrader db assignment remove {name} --force` and grade again."
             ) from error
 
-    def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> None:
-        """Write one submission's scores and its executed notebook. Manual scores and comments stay.
+    def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> HandMarks:
+        """Write one submission's scores and its executed notebook. Manual scores and comments stay, and are returned.
 
         Args:
             notebook: the executed notebook as JSON; None for a rejected submission, which gets no points.
@@ -119,15 +119,19 @@ class ClassBook:
                 self._score(written, executed, _texts(place) if self._assignment.manual else {})
             gradebook.db.commit()
             late = gradebook.find_assignment(name).duedate is not None or written.late_submission_penalty is not None
+            marks = hand_marks(written)
         place.unlink(missing_ok=True)
         if executed is None:
-            return
+            return marks
         if late:
             AssignLatePenalties(config=self._config).preprocess(executed, self._resources(student))
+            with self._gradebook as gradebook:
+                marks = hand_marks(gradebook.find_submission_notebook(name, name, student))
         place.parent.mkdir(parents=True, exist_ok=True)
         unfinished = place.with_suffix(".unfinished")  # a run may be killed while it writes
         unfinished.write_text(str(notebook), encoding="utf-8")
         os.replace(unfinished, place)
+        return marks
 
     def _score(self, written: Any, executed: NotebookNode, before: dict[str, str]) -> None:
         """What nbgrader's SaveAutoGrades does, with a few queries in place of some for each cell.
@@ -190,15 +194,6 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Object of type <Submitted.*not in session", category=SAWarning)
         yield
-
-
-def _load_config(root: Path) -> Config:
-    config: Any = Config()
-    if (root / "nbgrader_config.py").exists():
-        config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
-    config.CourseDirectory.root = str(root)
-    loaded: Config = config
-    return loaded
 
 
 def _timestamp(submitted: Path | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""nbgrader's own gradebook, on real SQLite: scores arrive, marks given by hand stay, lateness costs what it should."""
+"""nbgrader's own gradebook, on real SQLite: scores arrive and can be read, marks given by hand stay, lateness costs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from autograder.errors import OrderMattersError
 from autograder.grading import one, reasons
 from autograder.grading.assignments import load_assignment
 from autograder.grading.gradebook import ClassBook
+from autograder.grading.marks import HandMark, HandMarks, final_scores, read_scores
 from autograder.notebooks.fitting import fit
 from autograder.notebooks.reading import parse_cells
 from autograder.results import Outcome, SubmissionResult, Text, Verdict
@@ -65,10 +66,10 @@ def book(tiny_course: Path) -> ClassBook:
 @pytest.fixture
 def save(
     tiny_course: Path, book: ClassBook, tiny_source: NotebookNode, tiny_release: NotebookNode, answered: Answer
-) -> Callable[..., None]:
-    """Saves a result with these points, with the notebook as grading leaves it."""
+) -> Callable[..., HandMarks]:
+    """Saves a result with these points, with the notebook as grading leaves it; returns what people gave."""
 
-    def run(student: str, pair: float, mask: float, submitted: Path | None = None, seen: str = "seen by") -> None:
+    def run(student: str, pair: float, mask: float, submitted: Path | None = None, seen: str = "seen by") -> HandMarks:
         text = nbformat.writes(answered(reflection=f"{seen} {student}"))
         notebook = fit(parse_cells(text.encode(), "a.ipynb"), tiny_source, tiny_release).notebook
         verdicts = {
@@ -77,7 +78,7 @@ def save(
         }
         one.write_verdicts(notebook, verdicts, "en")
         result = SubmissionResult(student, Outcome.GRADED, None, 1.0, tuple(verdicts.values()))
-        book.save(result, nbformat.writes(notebook), submitted)
+        return book.save(result, nbformat.writes(notebook), submitted)
 
     return run
 
@@ -238,12 +239,14 @@ def test_lateness_costs_what_nbgraders_plugin_says(
     notebook = tmp_path / "submitted" / "ada" / TINY / "x.ipynb"
     notebook.parent.mkdir(parents=True)
     (notebook.parent / "timestamp.txt").write_text("2026-03-01 15:00:00 UTC", encoding="utf-8")
-    save("ada", 2.0, 1.0, notebook)
+    assert save("ada", 2.0, 1.0, notebook) == HandMarks({}, 1.5)
     with opened(tiny_course) as gradebook:
         submission = gradebook.find_submission(TINY, "ada")
         assert submission.total_seconds_late == 3 * 3600
         (late,) = submission.notebooks
         assert late.late_submission_penalty == 1.5
+        (final,) = final_scores(gradebook, TINY).students
+        assert (final.raw_score, final.late_penalty, final.score) == (3.0, 1.5, 1.5)
         assert scores(tiny_course, "ada")["test-pair-frequencies"][0] == 2.0
 
 
@@ -282,3 +285,58 @@ def test_a_course_without_config_uses_nbgraders_defaults(tiny_course: Path) -> N
     """nbgrader_config.py may be missing."""
     (tiny_course / "nbgrader_config.py").unlink()
     assert ClassBook(load_assignment(tiny_course, TINY)).db_url.endswith("gradebook.db")
+
+
+def mark_by_hand(root: Path) -> None:
+    """What a teacher does in formgrader: a mark and a comment for the text, another mark for a test, an extra point."""
+    with opened(root) as gradebook:
+        grade = gradebook.find_grade("reflection", TINY, TINY, "ada")
+        grade.manual_score, grade.needs_manual_grade = 2.5, False
+        gradebook.find_comment("reflection", TINY, TINY, "ada").manual_comment = "well seen"
+        gradebook.find_grade("test-causal-mask", TINY, TINY, "ada").manual_score = 0.5
+        gradebook.find_grade("test-pair-frequencies", TINY, TINY, "ada").extra_credit = 1.0
+        gradebook.db.commit()
+
+
+def test_saving_tells_what_people_gave(tiny_course: Path, save: Callable[..., HandMarks]) -> None:
+    """Nothing at first; after somebody has marked, each mark and comment by exercise."""
+    assert save("ada", 1.0, 0.0) == HandMarks({}, 0.0)
+    mark_by_hand(tiny_course)
+    assert save("ada", 1.0, 0.0) == HandMarks(
+        {
+            "reflection": HandMark(2.5, 0.0, "well seen"),
+            "causal-mask": HandMark(0.5),
+            "pair-frequencies": HandMark(None, 1.0),
+        }
+    )
+
+
+def test_final_scores_are_nbgraders(tiny_course: Path, save: Callable[..., HandMarks]) -> None:
+    """Of every student it knows, with marks by hand; the sum is nbgrader's own."""
+    save("ada", 1.0, 0.0)
+    save("emmy", 2.0, 1.0)
+    mark_by_hand(tiny_course)
+    with opened(tiny_course) as gradebook:
+        gradebook.update_or_create_student("kurt", first_name="K", last_name="G", email="k@x.test", lms_user_id="7")
+        expected = gradebook.find_submission(TINY, "ada").score
+    found = read_scores(tiny_course, TINY)
+    assert found.maxima == {"pair-frequencies": 2.0, "causal-mask": 1.0, "reflection": 3.0}
+    ada, emmy, kurt = found.students
+    assert (ada.raw_score, ada.score, ada.max_score, ada.waiting) == (expected, 5.0, 6.0, 0)
+    assert ada.exercises == {"pair-frequencies": 2.0, "causal-mask": 0.5, "reflection": 2.5}
+    assert ada.comments == {"reflection": "well seen"}
+    assert (emmy.score, emmy.waiting, emmy.submitted) == (3.0, 1, True)
+    assert (kurt.student, kurt.first_name, kurt.last_name, kurt.email, kurt.lms_user_id) == (
+        "kurt",
+        "K",
+        "G",
+        "k@x.test",
+        "7",
+    )
+    assert (kurt.submitted, kurt.score, kurt.timestamp) == (False, 0.0, None)
+
+
+def test_scores_of_an_unknown_assignment(tiny_course: Path, book: ClassBook) -> None:
+    """The known ones are listed."""
+    with pytest.raises(OrderMattersError, match=f"no assignment '09-none' \\(it has: {TINY}\\)"):
+        read_scores(tiny_course, "09-none")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import nbformat
@@ -12,10 +13,11 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from autograder.grading.marks import HandMark, HandMarks
 from autograder.notebooks.fitting import fit
 from autograder.notebooks.reading import parse_cells
 from autograder.report.feedback import MAX_SHOWN_CHARACTERS, WORDS, feedback_page
-from autograder.results import CriterionResult, Language, Outcome, SubmissionResult, Text, Verdict
+from autograder.results import ByHand, CriterionResult, Language, Outcome, SubmissionResult, Text, Verdict
 from tests.conftest import TINY, Answer
 from tests.report.results import NEW, RIGHT, UNJUDGED, WRONG, result
 
@@ -160,9 +162,9 @@ def test_figures_have_their_description(executed: Callable[..., str]) -> None:
     assert image["alt"] == "three dots"
     assert image["src"] == f"data:image/png;base64,{PNG}"
     (image,) = page(result("ada", WRONG), executed(alt=None)).all("img")
-    assert image["alt"] == "draw-dots"
+    assert image["alt"] == "Your figure in the cell draw-dots"
     (image,) = page(result("ada", WRONG), executed(alt=["a", "list"])).all("img")
-    assert image["alt"] == "draw-dots"
+    assert image["alt"] == "Your figure in the cell draw-dots"
 
 
 @pytest.mark.parametrize("png", ['"><script>', "data:text/html,x", None, 5, {"a": 1}, ""], ids=repr)
@@ -213,3 +215,37 @@ def test_the_notebook_given_is_the_one_that_nbformat_reads(executed: Callable[..
     nbformat.validate(notebook)
     assert "HIDDEN TESTS" in nbformat.writes(notebook)
     assert TINY.startswith("01")
+
+
+def test_what_people_gave_is_on_the_page() -> None:
+    """Marks and comments by hand, in the total too; extra points; what lateness cost."""
+    given = replace(result("ada", WRONG, RIGHT), by_hand=(ByHand("reflection", 3.0), ByHand("essay", 4.0)))
+    marks = HandMarks(
+        {
+            "reflection": HandMark(2.5, 0.0, f"Well seen {EVIL}"),
+            "pair-frequencies": HandMark(1.5),
+            "wavelengths": HandMark(None, 0.25),
+        },
+        late_penalty=1.0,
+    )
+    shown = Page(feedback_page("02-lesson", "Clocks", given, None, "en", marks=marks))
+    text = " ".join(shown.text.split())
+    for part in (
+        "4.25 / 6 points",  # 1.5 + 1.25 + 2.5 - 1 of 2 + 1 + 3
+        "4 more points are given by your teacher",
+        "−1 points taken off because it was handed in late",
+        "Given by your teacher: 2.5 / 3",
+        f"Your teacher writes: Well seen {EVIL}",
+        "Given by your teacher: 1.5 / 2",
+        "+0.25 extra points from your teacher",
+        "… / 4",
+    ):
+        assert part in text, part
+    assert shown.all("script") == []
+
+
+def test_the_policy_lets_nothing_in() -> None:
+    """No script at all, pictures only from inside the page."""
+    (policy,) = [meta["content"] or "" for meta in page(result("ada", WRONG)).all("meta") if "http-equiv" in meta]
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert "script-src" not in policy
