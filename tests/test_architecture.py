@@ -60,12 +60,23 @@ TABLE: dict[str, dict[str, set[str]]] = {
         },
         "others": {"nbformat", "nbgrader", "sqlalchemy", "traitlets"},
     },
+    "autograder.intake": {
+        "ours": {"autograder.results", "autograder.errors", "autograder.notebooks", "autograder.grading.submissions"},
+        "others": {"yaml"},
+    },
     "autograder.report": {
         "ours": {"autograder.results", "autograder.notebooks", "autograder.grading"},
         "others": {"jinja2", "nbformat", "rich"},
     },
     "autograder.plugins": {
-        "ours": {"autograder.results", "autograder.notebooks", "autograder.grading", "autograder.kernels"},
+        "ours": {
+            "autograder.results",
+            "autograder.errors",
+            "autograder.notebooks",
+            "autograder.grading",
+            "autograder.kernels",
+            "autograder.intake",
+        },
         "others": {"nbformat", "nbgrader", "traitlets"},
     },
     # The room of the command line: cli.py and what its commands do.
