@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from autograder.intake.archives import CLASS, STUDENT, Bounds, Unpacked, discard
 from autograder.intake.attempts import Attempt, choose
 from autograder.intake.names import student_name
 from autograder.intake.platforms import Read
-from autograder.intake.students import StudentList
+from autograder.intake.students import StudentList, key
 from autograder.results import Text
 
 SHOWN = 12
@@ -80,6 +81,7 @@ class Desk:
         self._folder: Path | None = None
         self._count = 0
         self._ids: dict[str, str] = {}
+        self._listed_ids: dict[str, str] = {}
 
     def clean(self) -> None:
         """Remove what was unpacked."""
@@ -122,20 +124,34 @@ class Desk:
             return [replace(read, entry=replace(entry, file=None, refusal=why))]
         return [replace(read, entry=member.at(entry.path / member.path)) for member in unpacked.entries] or [read]
 
-    def listed_id(self, who: str, known_as: Sequence[str]) -> str | None:
-        """The student's id by the list; one that is not in it is noted."""
-        if self._listed is None:
-            return None
-        found = self._listed.find(known_as)
-        if found is None:
-            line = " = ".join(dict.fromkeys((who, *known_as)))
-            if line not in self.intake.notes.get(UNKNOWN, []):
-                self.intake.note(UNKNOWN, line)
-        return found
+    def meet(self, people: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Learn whom the platform knows, by id and all names, before anybody is looked up in the list.
 
-    def student(self, who: str, known_as: Sequence[str]) -> str:
+        A name that two of them have maps neither: nobody gets another's work.
+        """
+        everybody: dict[str, dict[str, None]] = {}  # a set that keeps its order: ids come before names
+        for who, names_of_one in people:
+            everybody.setdefault(who, {}).update(dict.fromkeys(names_of_one))
+        if self._listed is None:
+            return
+        names = Counter(name for known_as in everybody.values() for name in known_as)
+        keys = Counter(same for known_as in everybody.values() for same in set(map(key, known_as)))
+        for who, known_as in everybody.items():
+            others = [name for name in known_as if names[name] > 1]
+            alike = [name for name in known_as if keys[key(name)] > 1]
+            found = self._listed.find(list(known_as), others, alike)
+            if found is not None:
+                self._listed_ids[who] = found
+            else:
+                self.intake.note(UNKNOWN, " = ".join(dict.fromkeys((who, *known_as))))
+
+    def listed_id(self, who: str) -> str | None:
+        """The student's id by the list."""
+        return self._listed_ids.get(who)
+
+    def student(self, who: str) -> str:
         """The student's id: from the list; else the platform's, made safe and unlike any other's."""
-        found = self.listed_id(who, known_as)
+        found = self.listed_id(who)
         if found is not None:
             return found
         if who not in self._ids:

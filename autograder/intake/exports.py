@@ -52,9 +52,11 @@ def take_export(desk: Desk, platform: Platform, reads: Sequence[Read], others: S
     if isinstance(platform, Gradescope):
         _note_groups(desk, platform, reads)
     attempts: dict[str, dict[object, Attempt]] = {}
-    for read in [*platform.told_apart(reads), *beside]:
+    everything = [*platform.told_apart(reads), *beside]
+    desk.meet((read.parsed.who, read.parsed.known_as) for read in everything)
+    for read in everything:
         for part in desk.opened(read):
-            own = attempts.setdefault(desk.student(part.parsed.who, part.parsed.known_as), {})
+            own = attempts.setdefault(desk.student(part.parsed.who), {})
             attempt = own.setdefault(part.parsed.when, Attempt(part.parsed.when))
             attempt.files.append((part.entry, part.parsed.order))
     desk.intake.submissions += [desk.chosen(student, list(own.values())) for student, own in attempts.items()]

@@ -38,13 +38,15 @@ def take_plain(
         if not students:
             raise
         found = []
+    names = [one.student for one in found] + [stem(entry.name) for entry, _ in students]
+    desk.meet((name, (name,)) for name in names)
     by_student: dict[str, list[Submission]] = {}
     for submission in found:
-        student = desk.listed_id(submission.student, (submission.student,)) or submission.student
+        student = desk.listed_id(submission.student) or submission.student
         by_student.setdefault(student, []).append(_opened(desk, root, _without_refused(desk, submission)))
     for entry, unpacked in students:
         name = stem(entry.name)
-        student = desk.listed_id(name, (name,)) or name
+        student = desk.listed_id(name) or name
         attempt = Attempt(None, [(member.at(entry.path / member.path), None) for member in unpacked.entries])
         by_student.setdefault(student, []).append(replace(desk.chosen(student, [attempt]), student=entry.name))
     for student, own in by_student.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,13 +40,19 @@ class StudentList:
     def students(self) -> set[str]:
         return {student for students in self.ids.values() for student in students}
 
-    def find(self, names: Sequence[str]) -> str | None:
-        """The id of the student whom the platform knows by these names; None when none of them is one student's own."""
-        for name in names:
-            for found in (self.exact.get(name, set()), self.ids.get(key(name), set())):
-                if len(found) == 1:
-                    return next(iter(found))
-        return None
+    def find(self, names: Sequence[str], shared: Collection[str] = (), alike: Collection[str] = ()) -> str | None:
+        """The id of the student whom the platform knows by these names; exact ones count before what is spelled alike.
+
+        Args:
+            shared: those of the names that somebody else on the platform has too. They say nothing.
+            alike: those of which somebody else has one that is spelled alike.
+
+        Returns:
+            None when none of the names is one student's own.
+        """
+        exact = [self.exact.get(name, set()) for name in names if name not in shared]
+        spelled = [self.ids.get(key(name), set()) for name in names if name not in alike]
+        return next((min(found) for found in exact + spelled if len(found) == 1), None)
 
 
 def read_students(path: Path) -> StudentList:

@@ -66,7 +66,7 @@ def patched(data: bytes, *changes: tuple[int, str, int]) -> bytes:
     """A zip of one member with fields changed in both of its headers.
 
     Args:
-        changes: offset of the field in the central header (the local one lies 2 lower, name length and on), form, value.
+        changes: offset of the field in the central header (in the local one it is 2 less), form, value.
     """
     central = data.rindex(b"PK\x01\x02")
     local = data.index(b"PK\x03\x04")
