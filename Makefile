@@ -47,7 +47,7 @@ sandbox:
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null; } \
 	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
-grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
+grade: build/.released sandbox $(filter $(SAMPLE),$(SUBMISSIONS)) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
 	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" --language $(LANGUAGE) $(GRADE_ARGS)
 
 test: $(INSTALLED) sandbox ## test: everything, kernels and processes included

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import weakref
 from collections import Counter
@@ -11,11 +12,13 @@ from pathlib import Path
 
 from autograder.errors import BadArchive
 from autograder.grading.submissions import Submission
-from autograder.intake.archives import CLASS, STUDENT, Bounds, Unpacked, discard, unpack
+from autograder.intake.archives import unpack
 from autograder.intake.attempts import Attempt, choose
+from autograder.intake.bounds import CLASS, STUDENT, Bounds
 from autograder.intake.names import student_name
 from autograder.intake.platforms import Read
 from autograder.intake.students import StudentList, key
+from autograder.intake.writing import Unpacked
 from autograder.results import Text
 
 SHOWN = 12
@@ -80,13 +83,14 @@ class Desk:
         self._listed = listed
         self._folder: Path | None = None
         self._count = 0
+        self._left = CLASS.total_bytes  # for all archives together, those of students too
         self._ids: dict[str, str] = {}
         self._listed_ids: dict[str, str] = {}
 
     def clean(self) -> None:
         """Remove what was unpacked."""
         if self._folder:
-            discard(self._folder)
+            _discard(self._folder)
 
     def done(self) -> Intake:
         """The result; it owns what was unpacked from now on."""
@@ -96,7 +100,7 @@ class Desk:
             absent = self._listed.students - {submission.student for submission in intake.submissions}
             intake.note(ABSENT, *sorted(absent))
         if self._folder:
-            weakref.finalize(intake, discard, self._folder)
+            weakref.finalize(intake, _discard, self._folder)
         return intake
 
     def unpack(self, archive: Path, bounds: Bounds = CLASS, name: str | None = None) -> Unpacked:
@@ -104,7 +108,9 @@ class Desk:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="order-matters-intake-"))
         self._count += 1
+        bounds = replace(bounds, total_bytes=min(bounds.total_bytes, self._left))
         unpacked = unpack(archive, self._folder / f"{self._count:05d}", bounds)
+        self._left -= unpacked.written
         shown = name or archive.name
         self.intake.note(REFUSED, *(f"{shown}: {one.name}: {one.why.en}" for one in unpacked.refused))
         self.refusals |= unpacked.refusals
@@ -168,3 +174,7 @@ class Desk:
         submission, said = choose(student, attempts, self.assignment)
         self.intake.note(OLDER, *(f"{student}: {line}" for line in said))
         return submission
+
+
+def _discard(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -39,7 +39,7 @@ def recognise(desk: Desk, entries: Sequence[Entry]) -> tuple[Platform | None, li
         reads, others = read_names(platform, entries)
         work, rest = _work(read.entry for read in reads), _work(others)
         fits = work >= rest if work else not rest and len(reads) > len(others)
-        if reads and fits and (best[0] is None or work > most):
+        if reads and fits and platform.plausible(reads) and (best[0] is None or work > most):
             best, most = (platform, reads, others), work
     return best
 

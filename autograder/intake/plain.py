@@ -9,12 +9,13 @@ from pathlib import Path, PurePosixPath
 
 from autograder.errors import NoSubmissions
 from autograder.grading.submissions import LAYOUTS, Submission, ambiguous, find_submissions, ignored_files
-from autograder.intake.archives import Unpacked, is_archive
+from autograder.intake.archives import is_archive
 from autograder.intake.attempts import Attempt
 from autograder.intake.desk import IGNORED, Desk
 from autograder.intake.entries import Entry, is_leftover, is_notebook
 from autograder.intake.exports import stem
 from autograder.intake.platforms import Parsed, Read
+from autograder.intake.writing import Unpacked
 from autograder.results import Text
 
 EXPECTED = f"{LAYOUTS}, or a platform's export"

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from autograder.errors import BadArchive, NoSubmissions
-from autograder.intake.archives import LINK, Unpacked, is_archive
+from autograder.intake.archives import is_archive
 from autograder.intake.desk import REFUSED, Desk, Intake
 from autograder.intake.entries import METADATA, Entry, is_leftover
 from autograder.intake.exports import recognise, take_export
 from autograder.intake.plain import EXPECTED, take_plain
 from autograder.intake.students import read_students
+from autograder.intake.writing import LINK, Unpacked
 
 
 def take_in(path: Path, assignment: str, assignments: Collection[str] = (), students: Path | None = None) -> Intake:

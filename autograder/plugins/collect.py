@@ -13,7 +13,8 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from traitlets import Unicode
 
 from autograder.errors import BadArchive, OrderMattersError
-from autograder.intake.archives import CLASS, STUDENT, Bounds, is_archive, unpack
+from autograder.intake.archives import is_archive, unpack
+from autograder.intake.bounds import CLASS, STUDENT, Bounds
 from autograder.intake.entries import ARCHIVES
 from autograder.intake.taking import take_in
 
@@ -59,7 +60,13 @@ class PlatformCollector(FileNameCollectorPlugin):  # type: ignore[misc]
     _found: dict[Path, str] | None = None
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
-        """The student of the file at this path; None for every file that does not count."""
+        """The student of the file at this path; None for every file that does not count.
+
+        An instructor's own `FileNameCollectorPlugin.named_regexp` has precedence.
+        """
+        if self.named_regexp:
+            named: dict[str, str] | None = super().collect(submitted_file)
+            return named
         if self._found is None:
             self._found = self._take_in()
         student = self._found.get(Path(submitted_file).resolve())

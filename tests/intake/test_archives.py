@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import random
 import stat
 import struct
 import tarfile
@@ -14,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from autograder.errors import BadArchive
-from autograder.intake.archives import CLASS, MIB, STUDENT, Bounds, Unpacked, unpack
+from autograder.intake.archives import unpack
+from autograder.intake.bounds import CLASS, MIB, STUDENT, Bounds
+from autograder.intake.writing import Unpacked
 from tests.intake.makers import named_raw, notebook, patched, tar_bytes, write_zip, zip_bytes
 
 GOOD = "student-01.ipynb"
@@ -317,6 +321,43 @@ def test_other_files_are_kept_by_name_only(tmp_path: Path) -> None:
     assert {str(entry.path) for entry in done.entries} == {"run.exe", "a/report.pdf", GOOD}
     assert {path.name: path.stat().st_size for path in done.folder.rglob("*.*")}["run.exe"] == 0
     assert not done.refused
+
+
+def test_a_member_without_a_name(tmp_path: Path) -> None:
+    """Python's zipfile itself stumbles over one."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        info = zipfile.ZipInfo("x")
+        info.filename = ""
+        archive.writestr(info, b"")
+        archive.writestr(GOOD, notebook())
+    done = unpacked(tmp_path, buffer.getvalue())
+    good(done)
+    assert "no name" in refused(done, "")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_damage_is_more_than_a_refusal(tmp_path: Path, seed: int) -> None:
+    """Bytes changed, cut out, doubled, anywhere: the archive is refused, or some of its members are."""
+    chance = random.Random(seed)
+    inner = {"s_1_2_w.zip": zip_bytes({GOOD: notebook()}), "s_2_3_w.tgz": tar_bytes({GOOD: notebook()})}
+    whole = {"c.zip": zip_bytes(inner | {GOOD: notebook()}), "c.tar": tar_bytes(inner, "w"), "c.tgz": tar_bytes(inner)}
+    for number in range(100):
+        name = chance.choice(list(whole))
+        data = bytearray(whole[name])
+        for _ in range(chance.choice((1, 1, 2, 4, 16))):
+            at, other = chance.randrange(len(data)), chance.randrange(len(data))
+            kind = chance.random()
+            if kind < 0.6:
+                data[at] = chance.choice((0, 255, 1, 0x2E, 0x2F, chance.randrange(256)))
+            elif kind < 0.8:
+                del data[at : at + chance.randrange(1, 50)]
+            else:
+                data[at:at] = data[other : other + chance.randrange(1, 80)]
+        place = tmp_path / str(number)
+        place.mkdir()
+        with contextlib.suppress(BadArchive):
+            unpacked(place, bytes(data), name)
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "utf-8"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from autograder.errors import BadArchive, NoSubmissions
+from autograder.intake.bounds import Bounds
 from autograder.intake.desk import ABSENT, GROUPS, IGNORED, OLDER, REFUSED, SHOWN, UNKNOWN, Intake
 from autograder.intake.taking import take_in
 from tests.intake.makers import LESSON, Files, mark_of, notebook, tar_bytes, write_folder, write_zip, zip_bytes
@@ -423,6 +425,13 @@ def test_a_file_that_only_looks_like_a_platforms_does_not_rename_the_class(tmp_p
     assert marks(intake) == {"student-01": "one", "student-02": "two", "student-03": "three"}
 
 
+def test_numbers_in_names_do_not_make_a_canvas(tmp_path: Path) -> None:
+    """Three students in the instructor's own naming; as Canvas' they would be one."""
+    files = {f"class_01_02_{name}.ipynb": notebook(name) for name in "abc"}
+    found = marks(take_in(_folder(tmp_path, files), LESSON))
+    assert found == {f"class_01_02_{name}": name for name in "abc"}
+
+
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     """An archive that is a link, a folder that is one: neither is opened."""
     secret = write_zip(tmp_path / "secret.zip", {"x.ipynb": notebook("secret")})
@@ -458,6 +467,17 @@ def test_a_bad_archive_in_a_folder_is_told_and_the_rest_goes_on(tmp_path: Path) 
     assert marks(intake)["12345"] == "one"
     assert marks(intake)["student-01"] == "one"
     assert any(line.startswith("broken.zip: ") for line in intake.notes[REFUSED])
+
+
+def test_all_archives_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each student's archive is allowed; many of them do not fill the disk."""
+    monkeypatch.setattr("autograder.intake.desk.CLASS", Bounds(total_bytes=3 * 2**20))
+    work = zip_bytes({"x.ipynb": os.urandom(2**20)})
+    files = {f"student-{number}.zip": work for number in range(5)}
+    intake = take_in(_folder(tmp_path, files), LESSON)
+    assert [one.notebook is not None for one in intake.submissions] == [True, True, True, False, False]
+    assert len(intake.notes[REFUSED]) == 2
+    assert "use up the space" in intake.notes[REFUSED][0]
 
 
 @pytest.mark.parametrize("ending", ["done", "error"])

@@ -68,6 +68,15 @@ def test_what_was_collected_is_what_nbgrader_grades(tiny_course: Path, answered:
     assert (tiny_course / "submitted" / "1" / TINY / f"{TINY}.ipynb").read_text(encoding="utf-8") == work
 
 
+def test_an_instructors_own_expression_has_precedence(tiny_course: Path) -> None:
+    """What was set up for nbgrader's collector goes on to work."""
+    write_folder(tiny_course / "downloaded" / TINY / "archive", {f"my-student-01-{TINY}.ipynb": notebook("mine")})
+    option = rf"--FileNameCollectorPlugin.named_regexp=.*/my-(?P<student_id>student-\d+)-(?P<file_id>{TINY})"
+    done = run("nbgrader", "zip_collect", TINY, option, cwd=tiny_course)
+    assert done.status == 0, done.stderr
+    assert collected(tiny_course) == {"student-01": "mine"}
+
+
 def test_nothing_to_collect_is_an_error_that_says_so(tiny_course: Path) -> None:
     write_folder(tiny_course / "downloaded" / TINY / "archive", {"notes.txt": b"x"})
     done = run("nbgrader", "zip_collect", TINY, cwd=tiny_course)
