@@ -14,7 +14,7 @@ class Bounds:
     Attributes:
         members: how many files and folders it may hold.
         total_bytes: of all files that are written out.
-        ratio: how many times larger than its packed form a file above `ratio_from_bytes` may be. The lessons reach 6.
+        ratio: how many times larger than its packed form a file above `ratio_from_bytes` may be. The lessons reach 4.
         directory_bytes: size of a zip's list of its members, which is read into memory whole.
         archives: whether archives in it are written out.
     """

@@ -24,6 +24,14 @@ def key(name: str) -> str:
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
 
 
+def _spellings(name: str) -> set[str]:
+    """The keys of a person's name with the surname in front and behind: Canvas writes it in front."""
+    surname, comma, given = name.partition(",")
+    if not comma:
+        given, _, surname = name.rpartition(" ")
+    return {key(name), key(f"{surname} {given}"), key(f"{given} {surname}")}
+
+
 @dataclass
 class StudentList:
     """Ids by name.
@@ -95,7 +103,8 @@ def read_students(path: Path) -> StudentList:
             )
         for name in filter(key, row):
             listed.exact.setdefault(name, set()).add(student)
-            listed.ids.setdefault(key(name), set()).add(student)
+            for spelling in _spellings(name):
+                listed.ids.setdefault(spelling, set()).add(student)
     if not listed.ids:
         raise BadStudentList(str(path), "it lists nobody", FORM)
     return listed

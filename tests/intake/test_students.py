@@ -32,6 +32,15 @@ def test_any_column_is_a_name_that_platforms_use(tmp_path: Path) -> None:
     assert students.students == {"student-01", "student-02"}
 
 
+@pytest.mark.parametrize("name", ["Middle Surname, Given", "Given Middle Surname", "Surname, Given Middle"])
+def test_the_surname_may_stand_in_front_or_behind(tmp_path: Path, name: str) -> None:
+    """Registers write it in front with a comma, Moodle behind, Canvas in front with everything in one word."""
+    students = read_students(listed(tmp_path, f'student,name\nstudent-01,"{name}"\n'))
+    spelled = "middlesurnamegiven" if name.startswith("Middle") else "surnamegivenmiddle"
+    assert students.find([spelled]) == "student-01"
+    assert students.find([name]) == "student-01"
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_excel_in_any_country(tmp_path: Path, delimiter: str) -> None:
     """A byte-order mark, semicolons or tabs, carriage returns, empty lines."""
