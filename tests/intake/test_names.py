@@ -13,9 +13,9 @@ from autograder.intake.names import UNICODE_PATH, decoded, on_disk, safe_path, s
 NAMES = {
     "UTF-8": ("作业_李雷.ipynb", "utf-8"),
     "GBK, as Windows in Chinese writes": ("作业_李雷.ipynb", "gbk"),
-    "GBK with a character that is not in GB 2312": ("朱镕基.ipynb", "gbk"),
-    "code page 437": ("Müller_José.ipynb", "cp437"),
-    "code page 437, two in a row": ("Noë éàx.ipynb", "cp437"),
+    "GBK with a character that is not in GB 2312": ("作业镕.ipynb", "gbk"),
+    "code page 437": ("Übung_é.ipynb", "cp437"),
+    "code page 437, two in a row": ("ä éàx.ipynb", "cp437"),
     "ASCII": ("name.ipynb", "ascii"),
 }
 

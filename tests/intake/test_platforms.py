@@ -14,7 +14,7 @@ CANVAS = {
     "lastfirst_12345_67890_name.ipynb": Parsed("12345", ("12345", "lastfirst"), order=67890, own="name.ipynb"),
     "lastfirst_LATE_12345_67890_name-2.ipynb": Parsed("12345", ("12345", "lastfirst"), order=67890, own="name-2.ipynb"),
     "李雷_12345_67890_作业 (1).ipynb": Parsed("12345", ("12345", "李雷"), order=67890, own="作业 (1).ipynb"),
-    "o_neil_12345_67890_1_2_x.ipynb": Parsed("12345", ("12345", "o_neil"), order=67890, own="1_2_x.ipynb"),
+    "a_name_12345_67890_1_2_x.ipynb": Parsed("12345", ("12345", "a_name"), order=67890, own="1_2_x.ipynb"),
     "anon_aB3d_67890_name.ipynb": Parsed("anon_aB3d", ("anon_aB3d",), order=67890, own="name.ipynb"),
     "LATE_anon_aB3d_67890_name.ipynb": Parsed("anon_aB3d", ("anon_aB3d",), order=67890, own="name.ipynb"),
     "lastfirst_12345_text.html": Parsed("12345", ("12345", "lastfirst"), own="text.html"),
