@@ -47,7 +47,7 @@ sandbox:
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null; } \
 	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
-grade: build/.released sandbox $(SUBMISSIONS) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
+grade: build/.released sandbox $(filter $(SAMPLE),$(SUBMISSIONS)) ## grade: the sample class, or ASSIGNMENT=… SUBMISSIONS=… for a real one
 	$(BIN)/autograder grade $(ASSIGNMENT) --submissions "$(SUBMISSIONS)" --json "$(RESULTS)" $(addprefix --language ,$(filter en zh,$(LANGUAGE))) $(GRADE_ARGS)
 
 # The tests open the pages in a browser. Where it is missing, root on Debian gets it now; elsewhere those tests are skipped.

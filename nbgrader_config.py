@@ -31,3 +31,8 @@ c.HTMLExporter.sanitize_html = True
 
 # `nbgrader validate`: an experiment takes a few seconds; on a busy machine nbgrader's 30 s are not always enough.
 c.Execute.timeout = 120
+
+# `nbgrader zip_collect`: what Canvas, Moodle, Blackboard, Brightspace, Gradescope and nbgrader name their downloads.
+# `c.PlatformCollector.students = "students.csv"` maps their names to ids.
+c.ZipCollectApp.extractor_plugin = "autograder.plugins.collect.CarefulExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.plugins.collect.PlatformCollector"

@@ -18,8 +18,15 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument(
         "--submissions",
         type=Path,
-        help="folder with <student>/<assignment>/<notebook>.ipynb, <student>/<any>.ipynb or <student>.ipynb "
+        help="folder or archive (.zip, .tar.gz) as Canvas, Moodle, Blackboard, Brightspace, Gradescope or nbgrader "
+        "export it, or a folder with <student>/<assignment>/<notebook>.ipynb, <student>/<any>.ipynb or <student>.ipynb "
         "(default: submitted/ in the course folder)",
+    )
+    grade.add_argument(
+        "--students",
+        type=Path,
+        metavar="FILE",
+        help="CSV that maps what the platform calls students to their ids: a column “student”, others for their names",
     )
     grade.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     grade.add_argument(

@@ -20,7 +20,8 @@ from autograder.grading.classroom import Workers, course_key, grade_class, local
 from autograder.grading.gradebook import ClassBook, autograded_place
 from autograder.grading.journal import Journal
 from autograder.grading.one import Graded, Job, Terms, grade_submission
-from autograder.grading.submissions import Submission, find_submissions, ignored_files
+from autograder.grading.submissions import Submission
+from autograder.intake.taking import take_in
 from autograder.kernels.limits import Limits
 from autograder.kernels.sandbox import require
 from autograder.notebooks.reading import read_cells
@@ -71,7 +72,8 @@ def run_grade(options: argparse.Namespace) -> int:
         raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
     assignment = load_assignment(root, options.assignment)
     folder = options.submissions or root / "submitted"
-    submissions = find_submissions(folder, assignment.name, assignment_names(root))
+    intake = take_in(folder, assignment.name, assignment_names(root), options.students)
+    submissions = intake.submissions
     if options.json:
         _require_writable(options.json)
     console = _console()
@@ -88,9 +90,8 @@ def run_grade(options: argparse.Namespace) -> int:
         )
         known = {student: graded for student, graded in found if graded is not None}
     new = [submission for submission in submissions if submission.student not in known]
-    if ignored := ignored_files(folder):
-        names = printable(", ".join(ignored[:5]))
-        console.print(f"not notebooks, ignored: {names}{', …' * (len(ignored) > 5)}", markup=False)
+    for line in intake.lines(root / "journal" / f"{assignment.name}-intake.txt"):
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
     if known:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 

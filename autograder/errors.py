@@ -40,3 +40,16 @@ class ProtocolError(OrderMattersError):
 
 class UnreadableNotebook(OrderMattersError):
     """A file that cannot be read as a notebook; the message says why."""
+
+
+class BadArchive(OrderMattersError):
+    """An archive of which nothing can be taken."""
+
+    def __init__(self, name: str, why: str, remedy: str) -> None:
+        self.name, self.why = name, why
+        super().__init__(f"the archive {name!r} was not unpacked: {why}. {remedy}")
+
+
+class BadStudentList(OrderMattersError):
+    def __init__(self, path: str, why: str, remedy: str) -> None:
+        super().__init__(f"--students {path} can't be used: {why}. {remedy}")

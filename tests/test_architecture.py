@@ -60,6 +60,10 @@ TABLE: dict[str, dict[str, set[str]]] = {
         },
         "others": {"nbformat", "nbgrader", "sqlalchemy", "traitlets", "distributed"},
     },
+    "autograder.intake": {
+        "ours": {"autograder.results", "autograder.errors", "autograder.notebooks", "autograder.grading.submissions"},
+        "others": {"yaml"},
+    },
     "autograder.report": {
         "ours": {"autograder.results", "autograder.errors", "autograder.notebooks", "autograder.grading"},
         "others": {"jinja2", "markupsafe", "nbformat", "rich"},
@@ -73,6 +77,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
             "autograder.grading",
             "autograder.kernels",
             "autograder.report",
+            "autograder.intake",
         },
         "others": {"nbformat", "nbgrader", "traitlets"},
     },

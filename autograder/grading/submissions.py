@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def find_submissions(path: Path, assignment: str, assignments: Collection[str] =
         if submission is None:
             continue
         if submission.student in found:
-            submission = _ambiguous(submission.student, [_readable(entry.name), submission.student + "/"])
+            submission = ambiguous(submission.student, [_readable(entry.name), submission.student + "/"])
         found[submission.student] = submission
     if not found:
         raise NoSubmissions(str(path), LAYOUTS)
@@ -98,7 +98,7 @@ def _pick(student: str, folder: Path, assignment: str) -> Submission:
     if named or len(notebooks) == 1:
         return Submission(student, (named or notebooks)[0])
     if notebooks:
-        return _ambiguous(student, [_readable(notebook.name) for notebook in notebooks])
+        return ambiguous(student, [_readable(notebook.name) for notebook in notebooks])
     others = sorted(_readable(entry.name) for entry in folder.iterdir())[:5]
     en = f"There is no notebook (.ipynb) in {_readable(folder.name)}/" + (
         f", only {', '.join(others)}." if others else ": it is empty."
@@ -109,7 +109,8 @@ def _pick(student: str, folder: Path, assignment: str) -> Submission:
     return Submission(student, None, Text(en=en, zh=zh))
 
 
-def _ambiguous(student: str, names: list[str]) -> Submission:
+def ambiguous(student: str, names: Sequence[str]) -> Submission:
+    """A submission of which it is not clear what counts: these do, equally."""
     listed_en, listed_zh = ", ".join(names), "、".join(names)
     return Submission(
         student,

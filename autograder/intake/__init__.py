@@ -1,0 +1,1 @@
+"""Intake: what learning platforms export, as folder or archive, becomes a list of submissions."""
