@@ -41,6 +41,8 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run also figures and experiments that nothing judged needs; they are shown as handed in otherwise",
     )
+    grade.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    grade.add_argument("--log", type=Path, metavar="FILE", help="append a line for every submission as it ends")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="grade on a Dask cluster, such as tcp://host:8786")
     grade.add_argument("--workers", type=int, help="notebooks graded at a time (default: one a core)")
     grade.add_argument("--cell-timeout", type=float, metavar="S", help="seconds for one cell (default: 60)")

@@ -29,13 +29,13 @@ from autograder.report.class_report import write_report
 from autograder.report.feedback_pages import write_feedback
 from autograder.report.stored import store_results
 from autograder.report.table import print_class
-from autograder.results import Language, Outcome, class_to_json, printable
+from autograder.results import Language, Outcome, SubmissionResult, class_to_json, printable
 
 
-def _console() -> Console:
+def _console(quiet: bool = False) -> Console:
     """Standard output; into a file or a pipe the lines are wide enough for the table."""
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+    console = Console(quiet=quiet)
+    return console if console.is_terminal else Console(width=120, quiet=quiet)
 
 
 def course_root(path: Path) -> Path:
@@ -75,8 +75,10 @@ def run_grade(options: argparse.Namespace) -> int:
     intake = take_in(folder, assignment.name, assignment_names(root), options.students)
     submissions = intake.submissions
     if options.json:
-        _require_writable(options.json)
-    console = _console()
+        _require_writable("--json", options.json)
+    if options.log:
+        _require_writable("--log", options.log)
+    console = _console(options.quiet)
     key = course_key(root)
     if options.device == "cuda":
         _require_cuda()
@@ -101,7 +103,7 @@ def run_grade(options: argparse.Namespace) -> int:
         workers = _workers(options.scheduler, terms)
         ready = [stack.enter_context(workers(count))] if new else []
         book = ClassBook(assignment, options.db)
-        progress = stack.enter_context(_progress())
+        progress = stack.enter_context(_progress(quiet=options.quiet))
         bar = progress.add_task("", total=len(submissions))
         troubled = 0
 
@@ -118,6 +120,8 @@ def run_grade(options: argparse.Namespace) -> int:
                 language=options.language,
                 marks=marks,
             )
+            if options.log:
+                _log(options.log, graded.result, assignment.name, new=new)
             troubled += graded.result.outcome is not Outcome.GRADED
             progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
 
@@ -160,7 +164,22 @@ def _workers(scheduler: str | None, terms: Terms) -> Workers:
     return lambda count: cluster_workers(scheduler)
 
 
-def _progress() -> Progress:
+def _log(path: Path, result: SubmissionResult, assignment: str, *, new: bool) -> None:
+    """One line: when, what, who, how it ended, points, seconds, and the reason if there is one."""
+    fields = [
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        assignment,
+        result.student,
+        str(result.outcome) if new else f"{result.outcome} before",
+        f"{result.score:g}/{result.max_score:g}",
+        f"{result.seconds:.1f}s",
+        result.reason.en if result.reason else "",
+    ]
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\t".join(printable(field).replace("\t", " ").replace("\n", " ") for field in fields) + "\n")
+
+
+def _progress(*, quiet: bool) -> Progress:
     """A bar with what is left, on standard error."""
     return Progress(
         TextColumn("grading"),
@@ -172,6 +191,7 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
         console=Console(stderr=True),
+        disable=quiet,
     )
 
 
@@ -224,14 +244,14 @@ def _assignment_of(root: Path, notebook: Path) -> str:
     return owner
 
 
-def _require_writable(path: Path) -> None:
+def _require_writable(option: str, path: Path) -> None:
     """Find out before grading, not after it, whether the results can be written there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8"):
             pass
     except OSError as error:
-        raise OrderMattersError(f"--json {path} can't be written: {error.strerror}.") from error
+        raise OrderMattersError(f"{option} {path} can't be written: {error.strerror}.") from error
 
 
 def _require_cuda() -> None:
