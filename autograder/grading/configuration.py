@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,3 +21,21 @@ def load_config(root: Path) -> Config:
     config.CourseDirectory.root = str(root)
     loaded: Config = config
     return loaded
+
+
+@contextmanager
+def programs_found() -> Iterator[None]:
+    """This environment's programs come first on the search path, for a while.
+
+    nbgrader runs `alembic` to stamp a new database: it must be found when the environment is not activated. (nbgrader's
+    own `setenv` leaves no PATH behind at all.)
+    """
+    before = os.environ.get("PATH")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before or os.defpath])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PATH"]
+        else:
+            os.environ["PATH"] = before

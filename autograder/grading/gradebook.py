@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,13 +18,13 @@ from nbformat.v4 import reads
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveCells
-from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc, setenv
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
-from autograder.grading.configuration import load_config
+from autograder.grading.configuration import load_config, programs_found
 from autograder.grading.marks import HandMarks, hand_marks
 from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
@@ -50,11 +49,9 @@ class ClassBook:
             self._config.CourseDirectory.db_url = db_url
         self._directory = CourseDirectory(config=self._config)
         self.db_url: str = self._directory.db_url
-        # nbgrader runs `alembic` to stamp a new database: it must be found when this environment is not activated.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         try:
             self.shown_url = make_url(self.db_url).render_as_string(hide_password=True)
-            with setenv(PATH=path):
+            with programs_found():
                 _create(self.db_url)
                 # One for all submissions: a new one would compile every statement anew.
                 self._gradebook = Gradebook(self.db_url, self._directory.course_id)

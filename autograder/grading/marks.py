@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,10 +10,9 @@ from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import setenv
 
 from autograder.errors import OrderMattersError
-from autograder.grading.configuration import load_config
+from autograder.grading.configuration import load_config, programs_found
 
 
 @dataclass(frozen=True)
@@ -105,8 +102,7 @@ class FinalScores:
 def read_scores(root: Path, assignment: str) -> FinalScores:
     """The scores in the gradebook of the course folder `root`. See `final_scores`."""
     directory = CourseDirectory(config=load_config(root))
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    with setenv(PATH=path), Gradebook(directory.db_url, directory.course_id) as gradebook:
+    with programs_found(), Gradebook(directory.db_url, directory.course_id) as gradebook:
         return final_scores(gradebook, assignment)
 
 

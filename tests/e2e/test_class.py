@@ -234,7 +234,7 @@ def test_chinese_differs_in_messages_only(graded: GradedClass, tmp_path: Path) -
 def test_plain_nbgrader_gives_the_same_scores(graded: GradedClass, tmp_path: Path) -> None:
     """`nbgrader generate_assignment`, then `nbgrader autograde`, without our command: release and scores are ours.
 
-    Of one lesson: the way is the same for all, and each lesson's judgement in process and outside is compared elsewhere.
+    Of one lesson: the way is the same for all, and each lesson's judgement, in process and outside, has its tests.
     """
     root, assignment = course_folder(tmp_path / "course"), graded.assignment
     built = read(notebook_path(root, "release", assignment))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,15 @@ def test_a_database_that_cannot_be_used_is_named(tiny_course: Path, url: str, sa
     with pytest.raises(OrderMattersError, match=said) as caught:
         ClassBook(load_assignment(tiny_course, TINY), url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", [None, "postgresql+psycopg://teacher@/marks?host=/nowhere"])
+def test_the_search_path_is_what_it_was(tiny_course: Path, url: str | None) -> None:
+    """nbgrader needs another one for a moment; a gradebook leaves the environment as it was, also when it fails."""
+    before = dict(os.environ)
+    with suppress(OrderMattersError):
+        ClassBook(load_assignment(tiny_course, TINY), url)
+    assert dict(os.environ) == before
 
 
 def test_a_missing_driver_is_named(tiny_course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
