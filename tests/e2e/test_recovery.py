@@ -45,9 +45,9 @@ def marks(root: Path) -> dict[str, float]:
         return {found.student.id: found.score for found in gradebook.assignment_submissions(TINY)}
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SEEDS", "2"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SEEDS", "1"))))
 def test_killed_runs_come_to_what_one_run_comes_to(tiny_course: Path, answered: Answer, seed: int) -> None:
-    """Five runs killed with SIGKILL at random moments, then one to the end; beside it, one undisturbed run."""
+    """Five runs killed with SIGKILL at random moments (`SEEDS=4`: twenty), then one to the end; one undisturbed run."""
     folder = write_submissions(tiny_course, answered)
     draw = random.Random(seed)
     for _ in range(KILLS):
