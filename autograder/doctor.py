@@ -101,10 +101,6 @@ def _sandbox() -> Finding:
     return Finding("sandbox", f"{version} at {found}")
 
 
-def _contained() -> bool:
-    return _sandbox().remedy is None
-
-
 def _gpu() -> Finding:
     try:
         import torch
@@ -126,7 +122,7 @@ def _kernel() -> Finding:
     notebook = new_notebook(cells=[new_code_cell("import autograder.examiner\nprint(6 * 7)")])
     execution = execute(
         notebook,
-        place=Place(contained=_contained()),
+        place=Place(contained=_sandbox().remedy is None),
         limits=Limits(),
         environment={},
         is_test=lambda cell: False,

@@ -16,10 +16,11 @@ from autograder.kernels import scratch, warm
 from autograder.kernels.channel import BrokenChannel
 from autograder.kernels.limits import Limits
 from autograder.kernels.outputs import CellOutputs, output_of
+from autograder.kernels.variables import BEFORE_LOADING
 
 SECRETS_OF_THE_SHELL = ("PYTHONSTARTUP", "PYTHONPATH", "PYTHONINSPECT", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
 OF_EVERY_KERNEL = {
-    **{"OMP_NUM_THREADS": "1", "MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+    **BEFORE_LOADING,
     **{"TERM": "xterm-color", "PAGER": "cat", "GIT_PAGER": "cat", "PYTHONUNBUFFERED": "1"},
 }
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from autograder.errors import OrderMattersError
 from autograder.kernels import scratch, seccomp
+from autograder.kernels.variables import BEFORE_LOADING
 
 MINIMUM_VERSION = (0, 8)
 """The first with `--size`, which bounds the folders in memory."""
@@ -176,7 +177,7 @@ def command(arguments: list[str], *, gpu: bool, scratch_mib: int, seccomp_fd: in
     for name, value in {
         **{"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": scratch.FOLDER},
         **{"PYTHONPATH": LIBRARIES, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"},
-        **{"OMP_NUM_THREADS": "1", "MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+        **BEFORE_LOADING,
         **{"MPLCONFIGDIR": f"{LIBRARIES}/matplotlib" if fonts else scratch.FOLDER},
         **{"IPYTHONDIR": f"{scratch.FOLDER}/ipython", "TMPDIR": scratch.FOLDER},
     }.items():

@@ -19,6 +19,7 @@ from typing import Any
 from autograder.kernels import sandbox
 from autograder.kernels.channel import BrokenChannel, Frames, pack
 from autograder.kernels.limits import Limits
+from autograder.kernels.variables import BEFORE_LOADING
 
 START_TIMEOUT_S = 120.0
 REPLY_TIMEOUT_S = 10.0
@@ -65,8 +66,7 @@ class Zygote:
             line = sandbox.command(arguments, gpu=gpu, scratch_mib=limits.scratch_mib, seccomp_fd=descriptors[1])
         else:
             line = [sys.executable, "-P", *arguments]
-            backend = "module://matplotlib_inline.backend_inline"
-            environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": backend}
+            environment = {**os.environ, **BEFORE_LOADING}
         self._process = subprocess.Popen(
             line,
             pass_fds=descriptors,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from autograder.examiner.judge import judge_here
 from autograder.exercises import EXERCISES
-from autograder.exercises.declaration import Case, Draw, Returned, Step, forward, mode
+from autograder.exercises.declaration import Case, Returned, Step, forward, mode
 from autograder.exercises.embedding import ALIKE, CHANCE
 from autograder.exercises.embedding import EXERCISES as LESSON
 from autograder.exercises.embedding_comparisons import names_alike, names_and_shapes, same_chances
@@ -21,25 +21,13 @@ from autograder.reference.embedding import SinusoidalPosition, TokenEmbedding, T
 from autograder.reference.sinusoidal import sinusoidal_encoding
 from autograder.results import Verdict
 from tests.exercises import examinations
-from tests.exercises.examinations import SEEDS
+from tests.exercises.examinations import SEEDS, cases_of, lost, message_of
 
 MODULES = ["token-embedding", "sinusoidal-position", "transformer-input"]
 
 
 def verdict_on(exercise: str, answer: Any, seed: int = SEEDS[0]) -> Verdict:
     return examinations.verdict_on(exercise, [answer], seed)
-
-
-def lost(verdict: Verdict) -> list[str]:
-    return [criterion.name for criterion in verdict.criteria if criterion.score < criterion.max_score]
-
-
-def message_of(exercise: str, slug: str) -> str:
-    return next(mistake.message.en for mistake in EXERCISES[exercise].mistakes if mistake.slug == slug)
-
-
-def cases_of(exercise: str, seed: int, accelerator: str = "cpu") -> list[Case]:
-    return list(EXERCISES[exercise].cases(Draw(seed, accelerator)))
 
 
 def calls(case: Case) -> list[Step]:

@@ -13,30 +13,18 @@ from torch import Tensor, nn
 from autograder.examiner.judge import judge_here
 from autograder.exercises import EXERCISES
 from autograder.exercises.comparisons import Tolerance, values_within
-from autograder.exercises.declaration import Case, Draw, Raised, Returned
+from autograder.exercises.declaration import Case, Raised, Returned
 from autograder.exercises.relative import EXERCISES as LESSON
 from autograder.exercises.relative_bias import clear_of_edges
 from autograder.exercises.relative_comparisons import form_if_values_can_be_read, same_mask, without_future
 from autograder.reference import relative
 from autograder.results import Verdict
 from tests.exercises import examinations
-from tests.exercises.examinations import SEEDS
+from tests.exercises.examinations import SEEDS, cases_of, lost, message_of
 
 
 def verdict_on(exercise: str, answer: Any, seed: int = SEEDS[0]) -> Verdict:
     return examinations.verdict_on(exercise, [answer], seed)
-
-
-def message_of(exercise: str, slug: str) -> str:
-    return next(mistake.message.en for mistake in EXERCISES[exercise].mistakes if mistake.slug == slug)
-
-
-def lost(verdict: Verdict) -> list[str]:
-    return [criterion.name for criterion in verdict.criteria if criterion.score < criterion.max_score]
-
-
-def cases_of(exercise: str, seed: int, accelerator: str = "cpu") -> list[Case]:
-    return list(EXERCISES[exercise].cases(Draw(seed, accelerator)))
 
 
 def test_the_lesson_has_its_nine_exercises_in_order() -> None:

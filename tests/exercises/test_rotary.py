@@ -13,30 +13,18 @@ from torch import Tensor, nn
 from autograder.examiner.judge import judge_here
 from autograder.exercises import EXERCISES
 from autograder.exercises.comparisons import Tolerance
-from autograder.exercises.declaration import Case, Draw, Raised, Returned
+from autograder.exercises.declaration import Case, Raised, Returned
 from autograder.exercises.rotary import EXERCISES as LESSON
 from autograder.exercises.rotary_comparisons import gradients_within, same_state
 from autograder.reference import rotary
 from autograder.reference.learned import LearnedPosition
 from autograder.results import Verdict
 from tests.exercises import examinations
-from tests.exercises.examinations import SEEDS
+from tests.exercises.examinations import SEEDS, cases_of, lost, message_of
 
 
 def verdict_on(exercise: str, answer: Any, seed: int = SEEDS[0]) -> Verdict:
     return examinations.verdict_on(exercise, [answer], seed)
-
-
-def message_of(exercise: str, slug: str) -> str:
-    return next(mistake.message.en for mistake in EXERCISES[exercise].mistakes if mistake.slug == slug)
-
-
-def lost(verdict: Verdict) -> list[str]:
-    return [criterion.name for criterion in verdict.criteria if criterion.score < criterion.max_score]
-
-
-def cases_of(exercise: str, seed: int, accelerator: str = "cpu") -> list[Case]:
-    return list(EXERCISES[exercise].cases(Draw(seed, accelerator)))
 
 
 def calls_of(exercise: str, seed: int) -> Iterator[tuple[Case, tuple[Any, ...], dict[str, Any]]]:

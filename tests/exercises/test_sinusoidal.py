@@ -13,24 +13,15 @@ from torch import Tensor
 
 from autograder.examiner.judge import judge_here
 from autograder.exercises import EXERCISES
-from autograder.exercises.declaration import Case, Draw
 from autograder.exercises.sinusoidal import EXERCISES as LESSON
 from autograder.reference import sinusoidal
 from autograder.results import Verdict
 from tests.exercises import examinations
-from tests.exercises.examinations import SEEDS
+from tests.exercises.examinations import SEEDS, cases_of, message_of
 
 
 def verdict_on(exercise: str, answer: Callable[..., Any], seed: int = SEEDS[0]) -> Verdict:
     return examinations.verdict_on(exercise, [answer], seed)
-
-
-def message_of(exercise: str, slug: str) -> str:
-    return next(mistake.message.en for mistake in EXERCISES[exercise].mistakes if mistake.slug == slug)
-
-
-def cases_of(exercise: str, seed: int, accelerator: str = "cpu") -> list[Case]:
-    return list(EXERCISES[exercise].cases(Draw(seed, accelerator)))
 
 
 def test_the_lesson_has_its_seven_exercises_in_order() -> None:
