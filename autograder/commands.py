@@ -141,8 +141,8 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(class_to_json(assignment.name, results, language), ensure_ascii=False, indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")
-    store_results(root, assignment.name, results)
-    report = write_report(assignment, results, language, made_at=datetime.now(UTC))
+    store_results(root, assignment.name, results, sandbox=terms.sandbox)
+    report = write_report(assignment, results, language, made_at=datetime.now(UTC), sandbox=terms.sandbox)
     print_class(console, assignment.name, results, language)
     if options.no_sandbox:
         console.print("graded WITHOUT a sandbox (--no-sandbox): submissions ran as your own programs", style="yellow")

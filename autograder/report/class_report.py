@@ -58,6 +58,7 @@ def class_page(
     *,
     made: str | None = None,
     pages: Mapping[str, str] | None = None,
+    sandbox: bool = True,
 ) -> str:
     """The report as HTML.
 
@@ -65,6 +66,7 @@ def class_page(
         title: the lesson's title in `language`.
         made: when the results were made, as text; left out by default.
         pages: address of a student's feedback page, relative to the report, for those who have one.
+        sandbox: whether the submissions ran in one; the page says so if not.
     """
     say = speaker(language)
     exercises = exercise_statistics(results)
@@ -87,6 +89,7 @@ def class_page(
         words={name: text.in_language(language) for name, text in WORDS.items()},
         outcomes={outcome: text.in_language(language) for outcome, text in OUTCOMES.items()},
         made=made,
+        sandbox=sandbox,
         results=results,
         pages={result.student: links.get(result.student) for result in results},
         shares=shares,
@@ -144,12 +147,14 @@ def write_report(
     *,
     path: Path | None = None,
     made_at: datetime | None = None,
+    sandbox: bool = True,
 ) -> Path:
     """Write the report of a class.
 
     Args:
         path: the file; in the course folder's `reports/` by default. Only there it links to the feedback pages.
         made_at: when the results were made; left out by default.
+        sandbox: whether the submissions ran in one.
     """
     place = path or report_place(assignment.root, assignment.name)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -166,6 +171,7 @@ def write_report(
         language,
         made=made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if made_at else None,
         pages=pages,
+        sandbox=sandbox,
     )
     place.write_text(html, encoding="utf-8", errors="replace")
     return place

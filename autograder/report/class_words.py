@@ -9,6 +9,10 @@ from autograder.results import Text
 WORDS: Mapping[str, Text] = {
     "report": Text(en="Class report", zh="班级报告"),
     "made": Text(en="results of", zh="结果时间："),
+    "no-sandbox": Text(
+        en="Graded without a sandbox: submissions ran as programs of whoever graded.",
+        zh="评分时没有使用沙箱：提交的代码以评分者本人的身份运行。",
+    ),
     "submissions": Text(en="submissions", zh="份提交"),
     "graded": Text(en="graded in full", zh="已评分"),
     "partly": Text(en="partly graded", zh="部分评分"),

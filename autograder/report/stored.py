@@ -20,14 +20,19 @@ def reports_folder(root: Path) -> Path:
     return root / "reports"
 
 
-def store_results(root: Path, assignment: str, results: Iterable[SubmissionResult]) -> Path:
-    """Keep the results of a run, every language included. The file is replaced as a whole or not at all."""
+def store_results(root: Path, assignment: str, results: Iterable[SubmissionResult], *, sandbox: bool = True) -> Path:
+    """Keep the results of a run, every language included. The file is replaced as a whole or not at all.
+
+    Args:
+        sandbox: whether the submissions ran in one.
+    """
     path = reports_folder(root) / f"{assignment}.json"
     path.parent.mkdir(exist_ok=True)
     document = {
         "stored_version": STORED_VERSION,
         "assignment": assignment,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sandbox": sandbox,
         "results": [result.to_json() for result in results],
     }
     whole = path.with_suffix(".json.part")
@@ -53,6 +58,14 @@ def made_at(path: Path) -> datetime | None:
         return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["made"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def in_sandbox(path: Path) -> bool:
+    """Whether the submissions of a file of `store_results` ran in a sandbox; other files do not say otherwise."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")).get("sandbox") is not False
+    except (OSError, ValueError, AttributeError):
+        return True
 
 
 def read_results(paths: Iterable[Path], assignment: str) -> list[SubmissionResult]:
