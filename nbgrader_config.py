@@ -13,11 +13,12 @@ from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
 from nbgrader.preprocessors import ClearSolutions  # noqa: E402
 
 from autograder.plugins.execute import ExecuteSafely  # noqa: E402
-from autograder.plugins.preprocessors import ClearAnswers, DropTags, OnlyPointsCount  # noqa: E402
+from autograder.plugins.preprocessors import ClearAnswers, DropTags, OnlyPointsCount, Unpair  # noqa: E402
 
-# `nbgrader generate_assignment`, and the course's build: a quiz gets no stub that raises.
+# `nbgrader generate_assignment`, and the course's build: a quiz gets no stub that raises, a student's notebook no pair.
 c.GenerateAssignment.preprocessors = [
-    ClearAnswers if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()
+    *(ClearAnswers if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()),
+    Unpair,
 ]
 
 # Plain `nbgrader autograde` and formgrader: submitted tags are dropped, the notebook runs in the sandbox, and only the

@@ -1,6 +1,7 @@
 """Preprocessors for plain nbgrader commands; `nbgrader_config.py` puts them in place.
 
-Releasing: a quiz needs no stub that raises. Autograding: no submitted tag skips a test, and no output is no points.
+Releasing: a quiz needs no stub that raises, and a student's notebook no pair. Autograding: no submitted tag skips a
+test, and no output is no points.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ class ClearAnswers(ClearSolutions):  # type: ignore[misc]
         finally:
             self.code_stub = stub
         return result
+
+
+class Unpair(NbGraderPreprocessor):  # type: ignore[misc]
+    """Takes Jupytext's pairing out of a student's notebook.
+
+    It names the lesson's text, which students do not have: JupyterLab with Jupytext would refuse to open the notebook.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        nb.metadata.pop("jupytext", None)
+        return nb, resources
 
 
 class DropTags(NbGraderPreprocessor):  # type: ignore[misc]

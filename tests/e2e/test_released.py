@@ -224,3 +224,17 @@ def test_answered_release_runs_without_installation(assignment: str, bare: Mappi
         if output.output_type == "display_data" and "image/png" in output.data
     ]
     assert len(figures) > 3
+
+
+@pytest.mark.parametrize("below", ["", "release", "the folder of the notebook"])
+@pytest.mark.parametrize(("edition", "assignment"), EDITIONS)
+def test_jupyterlab_with_jupytext_opens_it(edition: str, assignment: str, below: str) -> None:
+    """Wherever JupyterLab was started: `make lab` starts it in release/, a student in a folder of their own."""
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+    from jupytext.sync_contentsmanager import build_sync_jupytext_contents_manager_class
+
+    path = notebook_path(ROOT, edition, assignment)
+    root = {"": ROOT, "release": ROOT / "release"}.get(below, path.parent)
+    manager = build_sync_jupytext_contents_manager_class(LargeFileManager)(root_dir=str(root))
+    opened = manager.get(path.relative_to(root).as_posix(), type="notebook", content=True)
+    assert [cell["source"] for cell in opened["content"]["cells"]] == [cell.source for cell in read(path).cells]
