@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from nbformat import NotebookNode
 import course.build
 from course.__main__ import main
 from course.build import Course, LessonError, build, differences
-from tests.conftest import CHINESE_TEXTS, LESSON, TINY, translation_of, write_course
+from tests.conftest import CHINESE_TEXTS, LESSON, ROOT, TINY, translation_of, write_course
 
 FILE = Path(TINY) / f"{TINY}.ipynb"
 NOTEBOOKS = [Path("release") / FILE, Path("source") / FILE, Path("release/zh") / FILE]
@@ -318,3 +319,20 @@ class TestPairing:
 
 def _original(root: Path, place: Path) -> bytes:
     return (root / place).read_bytes()
+
+
+LIST_ITEM = re.compile(r"\s*(\d+[.)]|[-+*]) ")
+NO_PARAGRAPH = re.compile(r"\s*(\d+[.)] |[-+*] |>|\||```|#|---|\+\+\+|:?name:|<)")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "course" / "lessons").rglob("*.md")), ids=lambda path: path.stem)
+def test_no_line_of_a_paragraph_looks_like_a_list(path: Path) -> None:
+    """A sentence that goes on with "15. What …" or "- 3 …" on a new line is shown as a list by some editors."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for before, line in itertools.pairwise(lines):
+        number = re.match(r"\s*(\d+)[.)] ", line)
+        counts_on = number and re.match(rf"\s*{int(number.group(1)) - 1}[.)] ", before)
+        if LIST_ITEM.match(line) and before.strip() and not NO_PARAGRAPH.match(before) and not before.startswith(" "):
+            pytest.fail(f"{path.name}: {before!r} / {line!r}")
+        if number and LIST_ITEM.match(before) and line.startswith(" ") and not counts_on:
+            pytest.fail(f"{path.name}: {before!r} / {line!r}")
