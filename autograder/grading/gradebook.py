@@ -15,12 +15,14 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import reads
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, InvalidEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, ComputeChecksums, SaveCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, parse_utc
+from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
+from sqlalchemy.pool import NullPool
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
@@ -28,6 +30,9 @@ from autograder.grading.configuration import load_config, programs_found
 from autograder.grading.marks import HandMarks, hand_marks
 from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
+
+MAKING = 0x0BDE3A77
+"""The number of the lock that a grader holds in PostgreSQL while it makes what a new database lacks."""
 
 
 class ClassBook:
@@ -54,7 +59,8 @@ class ClassBook:
             with programs_found():
                 _create(self.db_url)
                 # One for all submissions: a new one would compile every statement anew.
-                self._gradebook = Gradebook(self.db_url, self._directory.course_id)
+                with _alone(self.db_url):
+                    self._gradebook = Gradebook(self.db_url, self._directory.course_id)
         except ArgumentError as error:
             raise OrderMattersError(
                 f"{db_url} is no database URL ({error}). Such as sqlite:////folder/gradebook.db or "
@@ -105,7 +111,7 @@ class ClassBook:
         place = self.autograded(student)
         executed = reads(notebook) if notebook is not None else None
         with _quiet(), self._gradebook as gradebook:
-            gradebook.update_or_create_student(student)
+            _add_student(gradebook, student)
             fields = {"timestamp": timestamp} if timestamp else {}
             gradebook.update_or_create_submission(name, student, **fields)
             written = gradebook.find_submission_notebook(name, name, student)
@@ -155,6 +161,26 @@ class ClassBook:
     def autograded(self, student: str) -> Path:
         """Where formgrader looks for the student's executed notebook."""
         return autograded_place(self._assignment, student)
+
+
+@contextmanager
+def _alone(db_url: str) -> Iterator[None]:
+    """One grader after the other on PostgreSQL: nbgrader looks for tables and course, then makes what is missing."""
+    if make_url(db_url).get_backend_name() != "postgresql":
+        yield
+        return
+    engine = create_engine(db_url, poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": MAKING})
+        yield
+
+
+def _add_student(gradebook: Gradebook, student: str) -> None:
+    """Make the student known, unless another grader does so at this very moment."""
+    try:
+        gradebook.update_or_create_student(student)
+    except InvalidEntry:
+        gradebook.find_student(student)
 
 
 def _create(db_url: str) -> None:

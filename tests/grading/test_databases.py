@@ -10,15 +10,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import load_assignment
-from autograder.grading.gradebook import ClassBook
+from autograder.grading.configuration import programs_found
+from autograder.grading.gradebook import ClassBook, _add_student, _alone
 from tests.conftest import TINY
 from tests.e2e.helpers import COMMANDS, by_student, course_folder, grade
 from tests.sample_class import write_class
@@ -64,6 +68,25 @@ class TestPostgreSQL:
     """With a server running."""
 
     pytestmark = postgresql
+
+    def test_a_new_database_is_made_by_several_at_once(self, server: str) -> None:
+        """Tables, course and students: everybody finds them, whoever was first."""
+        made = server.replace("/marks?", "/fresh?")
+        outside = create_engine(server, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+        with outside.connect() as connection:
+            connection.execute(text("CREATE DATABASE fresh"))
+        students = [f"student-{number:02d}" for number in range(20)]
+
+        def one(_: int) -> int:
+            with _alone(made):
+                opened = Gradebook(made, "order-matters")
+            with opened as gradebook:
+                for student in students:
+                    _add_student(gradebook, student)
+                return len(gradebook.students)
+
+        with programs_found(), ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(one, range(6))) == [len(students)] * 6
 
     def test_two_graders_at_once_then_a_regrade(self, server: str, tmp_path: Path) -> None:
         """Different assignments into one database, side by side; then one again, with marks by hand kept."""

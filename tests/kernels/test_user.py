@@ -55,7 +55,7 @@ def home() -> Iterator[Path]:
 
 def test_a_class_is_graded_by_an_ordinary_user(tiny_course: Path, answered: Answer, home: Path) -> None:
     """The real command: full marks for the right, the sandbox around the curious, and nothing of root's is needed."""
-    for student, answer in (("ada", None), ("eve", LOOK.format(root=str(ROOT)))):
+    for student, answer in (("ada", None), ("eve", LOOK.format(root=str(ROOT / "autograder" / "reference")))):
         folder = tiny_course / "submitted" / student / TINY
         folder.mkdir(parents=True)
         submitted = answered(**({"causal_mask": answer} if answer else {}))
