@@ -27,7 +27,8 @@ from sqlalchemy.pool import NullPool
 from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
 from autograder.grading.configuration import load_config, programs_found
-from autograder.grading.marks import HandMarks, hand_marks
+from autograder.grading.marks import HandMarks, cell_names, hand_marks
+from autograder.notebooks.executed import notebook_of
 from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
 
@@ -98,6 +99,8 @@ class ClassBook:
                 f"the gradebook {self.db_url} holds submissions to an older release of {name} ({error}). "
                 f"Keep a copy of it, then run `nbgrader db assignment remove {name} --force` and grade again."
             ) from error
+        with self._gradebook as gradebook:
+            self._names = cell_names(gradebook.find_assignment(self._assignment.name))
 
     def save(self, result: SubmissionResult, notebook: str | None, submitted: Path | None) -> HandMarks:
         """Write one submission's scores and its executed notebook. Manual scores and comments stay, and are returned.
@@ -109,7 +112,7 @@ class ClassBook:
         name, student = self._assignment.name, result.student
         timestamp = _timestamp(submitted)
         place = self.autograded(student)
-        executed = reads(notebook) if notebook is not None else None
+        executed = notebook_of(notebook) if notebook is not None else None
         with _quiet(), self._gradebook as gradebook:
             _add_student(gradebook, student)
             fields = {"timestamp": timestamp} if timestamp else {}
@@ -120,16 +123,16 @@ class ClassBook:
                     grade.auto_score, grade.needs_manual_grade = 0, False
             else:
                 self._score(written, executed, _texts(place) if self._assignment.manual else {})
-            gradebook.db.commit()
             late = gradebook.find_assignment(name).duedate is not None or written.late_submission_penalty is not None
-            marks = hand_marks(written)
+            marks = hand_marks(written, self._names)  # before the commit, after which all would be read again
+            gradebook.db.commit()
         place.unlink(missing_ok=True)
         if executed is None:
             return marks
         if late:
             AssignLatePenalties(config=self._config).preprocess(executed, self._resources(student))
             with self._gradebook as gradebook:
-                marks = hand_marks(gradebook.find_submission_notebook(name, name, student))
+                marks = hand_marks(gradebook.find_submission_notebook(name, name, student), self._names)
         place.parent.mkdir(parents=True, exist_ok=True)
         unfinished = place.with_suffix(".unfinished")  # a run may be killed while it writes
         unfinished.write_text(str(notebook), encoding="utf-8")
@@ -145,18 +148,19 @@ class ClassBook:
             written: the submission in the gradebook.
             before: the text answers that the grader has seen.
         """
-        grades = {grade.name: grade for grade in written.grades}
-        comments = {comment.name: comment for comment in written.comments}
+        grades = {self._names[grade.cell_id]: grade for grade in written.grades}
+        comments = {self._names[comment.cell_id]: comment for comment in written.comments}
         for cell in executed.cells:
             if is_grade(cell):
-                grade = grades[grade_id(cell)]
+                name = grade_id(cell) or ""
+                grade = grades[name]
                 grade.auto_score, _ = determine_grade(cell)
-                seen = grade.name in self._assignment.manual and before.get(grade.name) == cell.source
+                seen = name in self._assignment.manual and before.get(name) == cell.source
                 marked = grade.manual_score is not None
                 grade.needs_manual_grade = (marked and not seen) or (grade.auto_score is None and not marked)
             if is_solution(cell):
                 untouched = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
-                comments[grade_id(cell)].auto_comment = "No response." if untouched else None
+                comments[grade_id(cell) or ""].auto_comment = "No response." if untouched else None
 
     def autograded(self, student: str) -> Path:
         """Where formgrader looks for the student's executed notebook."""

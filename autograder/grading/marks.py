@@ -37,11 +37,20 @@ class HandMarks:
     late_penalty: float = 0.0
 
 
-def hand_marks(written: Any) -> HandMarks:
-    """The marks in nbgrader's row of one submitted notebook."""
-    grades = {grade.name.removeprefix("test-"): grade for grade in written.grades}
+def cell_names(assignment: Any) -> dict[str, str]:
+    """The name of each graded or written cell by nbgrader's id of it; asking every grade for it takes a query each."""
+    return {
+        cell.id: cell.name
+        for notebook in assignment.notebooks
+        for cell in (*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells)
+    }
+
+
+def hand_marks(written: Any, names: Mapping[str, str]) -> HandMarks:
+    """The marks in nbgrader's row of one submitted notebook. `names` as `cell_names` gives them."""
+    grades = {names[grade.cell_id].removeprefix("test-"): grade for grade in written.grades}
     comments = {
-        comment.name.removeprefix("test-"): comment.manual_comment
+        names[comment.cell_id].removeprefix("test-"): comment.manual_comment
         for comment in written.comments
         if comment.manual_comment
     }
@@ -126,23 +135,26 @@ def final_scores(gradebook: Gradebook, assignment: str) -> FinalScores:
         for cell in notebook.grade_cells
     }
     rows = {submission.student.id: submission for submission in known.submissions}
+    cells = cell_names(known)
     students = tuple(
-        _final(student, rows.get(student.id), float(known.max_score), maxima)
+        _final(student, rows.get(student.id), float(known.max_score), maxima, cells)
         for student in sorted(gradebook.students, key=lambda student: str(student.id))
     )
     return FinalScores(assignment, known.duedate, float(known.max_score), maxima, students)
 
 
-def _final(student: Any, submission: Any, max_score: float, maxima: Mapping[str, float]) -> FinalScore:
+def _final(
+    student: Any, submission: Any, max_score: float, maxima: Mapping[str, float], names: Mapping[str, str]
+) -> FinalScore:
     exercises = dict.fromkeys(maxima, 0.0)
     comments: dict[str, str] = {}
     waiting, penalty, raw, timestamp = 0, 0.0, 0.0, None
     if submission is not None:
         for notebook in submission.notebooks:
             for grade in notebook.grades:
-                exercises[grade.name.removeprefix("test-")] = float(grade.score)
+                exercises[names[grade.cell_id].removeprefix("test-")] = float(grade.score)
                 waiting += bool(grade.needs_manual_grade)
-            for name, mark in hand_marks(notebook).exercises.items():
+            for name, mark in hand_marks(notebook, names).exercises.items():
                 if mark.comment:
                     comments[name] = mark.comment
         raw = float(submission.score)

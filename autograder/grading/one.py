@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from nbformat import NotebookNode
-from nbformat.v4 import writes
 
 from autograder.errors import UnreadableNotebook
 from autograder.examiner.process import Examiner, ExaminerAddress, ExaminerDied, ExaminerHost
@@ -23,6 +22,7 @@ from autograder.kernels import warm
 from autograder.kernels.execution import Execution, Place, execute
 from autograder.kernels.limits import Limits
 from autograder.kernels.outputs import keep_handed_in, output_of
+from autograder.notebooks.executed import text_of
 from autograder.notebooks.fitting import Fitted, defined_names, fit, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.reading import SubmittedCell, read_cells
 from autograder.notebooks.slicing import needed_cells
@@ -175,7 +175,7 @@ def _grade_submission(job: Job) -> Graded:
         exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
         by_hand=_by_hand(assignment),
     )
-    return Graded(result, writes(fitted.notebook, indent=1))
+    return Graded(result, text_of(fitted.notebook))
 
 
 def _admitted(terms: Terms) -> tuple[Examiner, socket.socket]:

@@ -9,6 +9,7 @@ the content of an `execute_reply`.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import builtins
 import contextlib
@@ -18,14 +19,18 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
+import warnings
+import zlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from ipykernel.compiler import XCachingCompiler
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_client.session import Session
 from traitlets.config import Config
 
@@ -123,6 +128,37 @@ class _Stream(io.TextIOBase):
                 self._wire.send({"type": "stream", "content": {"name": self.name, "text": part}})
 
 
+class _Transformers(TransformerManager):
+    """Leaves Python alone, where IPython would look for its own syntax, token by token: longer than most cells run."""
+
+    _own = tuple(TransformerManager().token_transformers)
+
+    def do_token_transforms(self, lines: list[str]) -> list[str]:
+        if tuple(self.token_transformers) == self._own and _is_python("".join(lines)):
+            return lines
+        transformed: list[str] = super().do_token_transforms(lines)  # type: ignore[no-untyped-call]
+        return transformed
+
+
+def _is_python(code: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the compiler gives the same ones
+            compile(code, "", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+class _Compiler(CachingCompiler):
+    """Names cells as a Jupyter kernel does, by a hash that is not worked out in Python."""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        return (
+            f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{zlib.crc32(raw_code.encode(errors='surrogatepass'))}.py"
+        )
+
+
 class _Shell(ZMQInteractiveShell):
     """`exit()` in a cell ends nothing: the cells after it are graded too."""
 
@@ -137,7 +173,8 @@ def make_shell() -> ZMQInteractiveShell:
     """The shell, before the fork: no thread, no file and no history is opened."""
     config = Config()
     config.HistoryManager.enabled = False  # it would start a thread; `In` and `Out` work all the same
-    shell = _Shell.instance(config=config, compiler_class=XCachingCompiler, kernel=SimpleNamespace(eventloop=None))
+    shell = _Shell.instance(config=config, compiler_class=_Compiler, kernel=SimpleNamespace(eventloop=None))
+    shell.input_transformer_manager = _Transformers()  # type: ignore[no-untyped-call]
     session = _Session(key=b"")
     shell.displayhook.session = shell.display_pub.session = session
     shell.displayhook.topic = b"execute_result"

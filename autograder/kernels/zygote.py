@@ -15,6 +15,7 @@ From it: {"ready": …} once, {"started": pid}, and as the answer to `end`
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import gc
@@ -79,6 +80,7 @@ def load() -> None:
     figure.savefig(io.BytesIO(), format="png")
     plt.close("all")
     shell.run_cell("1 / 1;", store_history=False, silent=True)  # type: ignore[no-untyped-call]
+    asyncio.new_event_loop().close()
     gc.collect()
     gc.freeze()  # a kernel's collections then look at its own objects only, and touch no page of ours
 

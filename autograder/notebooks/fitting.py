@@ -126,7 +126,8 @@ def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookN
             found.append(grade_id(original) or "")
             result.cells += extras.get(place, [])
             continue
-        cell = copy.deepcopy(stubs[original["id"]] if is_answer(original) else original)
+        given = stubs[original["id"]] if is_answer(original) else original
+        cell = NotebookNode({**given, "metadata": copy.deepcopy(given.metadata)})
         if is_answer(original):
             (found if place in answered else missing).append(grade_id(original) or "")
         if place in answered and not is_locked(original):

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nbformat.v4 import reads
-
 from autograder.grading.marks import HandMark, HandMarks
+from autograder.notebooks.executed import notebook_of
 from autograder.notebooks.fitting import grade_id, is_answer, is_test
 from autograder.report.lesson import Section
 from autograder.report.page import render
@@ -116,7 +115,7 @@ def feedback_page(
         file: the released notebook, named where the lesson is published nowhere.
         marks: what people gave; nothing by default.
     """
-    cells = reads(notebook).cells if notebook else []
+    cells = notebook_of(notebook).cells if notebook else []
     written = {grade_id(cell): cell.source for cell in cells if is_answer(cell)}
     output = {grade_id(cell): _visible_output(cell) for cell in cells if is_test(cell)}
     given = marks or HandMarks()
