@@ -41,7 +41,7 @@ class _FeedForwardByFormula(nn.Module):
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0) -> None:
         super().__init__()
         if activation not in {"relu", "gelu"}:
-            raise ValueError("activation: 'relu' or 'gelu', not " + activation)
+            raise ValueError(f"activation: 'relu' or 'gelu', not {activation}")
         self.expand, self.contract = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.p = activation, dropout
 
