@@ -20,6 +20,7 @@ from autograder import errors
 from autograder.cli import _parser, main
 from autograder.commands import course_root, limits_from
 from autograder.doctor import Finding, run_doctor
+from autograder.exercises import EXERCISES
 from tests.conftest import TINY, Answer
 from tests.report.platforms import gradescope_archive
 
@@ -348,10 +349,13 @@ class TestWithKernels:
         assert said.startswith("There is no answer")
 
     def test_check_judges_one_notebook(self, tiny_course: Path, answered: Answer, submit: Callable[..., Path]) -> None:
-        """Status 1 when something is missing; the assignment is found from the cells; nothing is written."""
+        """Status 1 and each mistake's message; the assignment is found from the cells; nothing is written."""
         before = sorted(tiny_course.rglob("*"))
-        done = self.run(tiny_course, "check", str(submit(answered(causal_mask=None), "ada")))
+        wrong = "def causal_mask(length, device=None):\n    return torch.ones(length, length, device=device).tril()"
+        done = self.run(tiny_course, "check", str(submit(answered(causal_mask=wrong), "ada")))
         assert done.returncode == 1, done.stderr
-        assert f"{TINY}: 2 / 3, graded" in done.stdout
+        assert f"{TINY}: 2.75 / 3, graded" in done.stdout
+        message = next(mistake for mistake in EXERCISES["causal-mask"].mistakes if mistake.slug == "float-mask").message
+        assert " ".join(message.en.split()) in " ".join(done.stdout.split())
         assert "reflection: graded by hand" in done.stdout
         assert sorted(tiny_course.rglob("*")) == before

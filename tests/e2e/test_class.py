@@ -32,7 +32,7 @@ from tests.sample_class.student import Student
 
 SECOND = ASSIGNMENTS[1]
 """What does not depend on the lesson is tried with this one: it has a Chinese edition."""
-FEW = tuple(f"student-{number:02d}" for number in (1, 4, 6, 8, 10, 13, 14, 15))
+FEW = tuple(f"student-{number:02d}" for number in (1, 6, 8, 10))
 """Of the other classes these go the whole way; test_sample_answers judges all their students, without kernels."""
 pytestmark = pytest.mark.slow
 
@@ -119,7 +119,7 @@ def test_table_shows_the_class(graded: GradedClass) -> None:
     ranking = graded.done.stdout.split("mistakes, the most frequent first")[1]
     counts = [int(line.split()[0]) for line in ranking.splitlines() if re.match(r" *\d+ ", line)]
     assert counts == sorted(counts, reverse=True)
-    assert len(counts) > 5
+    assert len(counts) > 3
 
 
 def test_gradebook_holds_the_scores(graded: GradedClass) -> None:
@@ -136,6 +136,7 @@ def test_gradebook_holds_the_scores(graded: GradedClass) -> None:
                 assert found.score == pytest.approx(score), (name, exercise)
 
 
+@second
 def test_export_shows_the_scores(graded: GradedClass) -> None:
     """`nbgrader export` writes them into its CSV."""
     done = run("nbgrader", "export", "--to", "grades.csv", cwd=graded.root)
@@ -268,15 +269,3 @@ def test_nbgrader_validate(graded: GradedClass, edition: str, verdict: str) -> N
     """`nbgrader validate` fails on the released notebook and succeeds on the instructor's."""
     done = run("nbgrader", "validate", notebook_path(graded.root, edition, graded.assignment), cwd=graded.root)
     assert verdict in done.stdout, done.stdout + done.stderr
-
-
-@second
-def test_check_names_the_mistakes(graded: GradedClass) -> None:
-    """`autograder check` on a wrong notebook: status 1, and the message of each mistake."""
-    notebook = notebook_path(graded.root, "submitted/student-08", graded.assignment)
-    done = run("autograder", "check", notebook, cwd=graded.root)
-    assert done.status == 1, done.stderr
-    said = " ".join(done.stdout.split())
-    for exercise in graded.submissions["student-08"]["exercises"]:
-        if exercise["mistake"]:
-            assert " ".join(exercise["message"].split()) in said

@@ -20,8 +20,8 @@ from tests.e2e.helpers import COMMANDS, by_student, grade, without_seconds
 pytestmark = pytest.mark.slow
 
 SUBMISSIONS = 10
-KILLS = 5
-LONGEST_S = 12.0
+KILLS = int(os.environ.get("KILLS", "3"))
+LONGEST_S = 10.0
 """About what a whole run takes: kills fall into its start, its middle and its end."""
 ANSWERS: tuple[dict[str, str], ...] = (
     {},
@@ -45,11 +45,10 @@ def marks(root: Path) -> dict[str, float]:
         return {found.student.id: found.score for found in gradebook.assignment_submissions(TINY)}
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SEEDS", "1"))))
-def test_killed_runs_come_to_what_one_run_comes_to(tiny_course: Path, answered: Answer, seed: int) -> None:
-    """Five runs killed with SIGKILL at random moments (`SEEDS=4`: twenty), then one to the end; one undisturbed run."""
+def test_killed_runs_come_to_what_one_run_comes_to(tiny_course: Path, answered: Answer) -> None:
+    """Runs killed with SIGKILL at random moments (`KILLS=20`: twenty of them), then one to the end; one undisturbed."""
     folder = write_submissions(tiny_course, answered)
-    draw = random.Random(seed)
+    draw = random.Random(KILLS)
     for _ in range(KILLS):
         process = subprocess.Popen(
             [COMMANDS / "autograder", "grade", TINY, "--submissions", folder, "--workers", "2"],
