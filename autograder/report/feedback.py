@@ -14,7 +14,7 @@ from typing import Any
 from nbformat.v4 import reads
 
 from autograder.grading.marks import HandMark, HandMarks
-from autograder.notebooks.fitting import grade_id, is_answer, is_test
+from autograder.notebooks.cells import grade_id, is_answer, is_test
 from autograder.report.lesson import Section
 from autograder.report.page import render
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
