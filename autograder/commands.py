@@ -24,7 +24,7 @@ from autograder.grading.submissions import Submission
 from autograder.intake.taking import take_in
 from autograder.kernels.limits import Limits
 from autograder.kernels.sandbox import require
-from autograder.notebooks.reading import read_cells
+from autograder.notebooks.reading import read_notebook
 from autograder.report.class_report import write_report
 from autograder.report.feedback_pages import write_feedback
 from autograder.report.stored import store_results
@@ -235,7 +235,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 def _assignment_of(root: Path, notebook: Path) -> str:
     try:
-        cells = read_cells(notebook)
+        cells = read_notebook(notebook).cells
     except UnreadableNotebook as error:
         raise OrderMattersError(f"{error}.") from error
     owner = owner_of_answers(root, {cell.grade_id for cell in cells if cell.grade_id})

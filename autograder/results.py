@@ -129,7 +129,12 @@ class ByHand:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """What became of one submission. `reason` is None only for a submission that was graded in full."""
+    """What became of one submission.
+
+    Attributes:
+        reason: None only for a submission that was graded in full.
+        repairs: what was wrong with the notebook itself and was mended before it ran; for the instructor.
+    """
 
     student: str
     outcome: Outcome
@@ -137,6 +142,7 @@ class SubmissionResult:
     seconds: float
     exercises: tuple[Verdict, ...]
     by_hand: tuple[ByHand, ...] = ()
+    repairs: tuple[Text, ...] = ()
 
     @property
     def score(self) -> float:
@@ -157,6 +163,7 @@ class SubmissionResult:
             "seconds": self.seconds,
             "exercises": [verdict.to_json() for verdict in self.exercises],
             "by_hand": [[item.exercise, item.max_score] for item in self.by_hand],
+            "repairs": [repair.to_json() for repair in self.repairs],
         }
 
     @staticmethod
@@ -168,6 +175,7 @@ class SubmissionResult:
             seconds=data["seconds"],
             exercises=tuple(Verdict.from_json(item) for item in data["exercises"]),
             by_hand=tuple(ByHand(exercise, points) for exercise, points in data["by_hand"]),
+            repairs=tuple(Text.from_json(item) for item in data.get("repairs", ())),  # older entries have none
         )
 
 
@@ -177,7 +185,8 @@ def class_to_json(assignment: str, results: list[SubmissionResult], language: La
     Top level: `schema_version` (int), `assignment` (str), `language`, `submissions` (list, sorted by student). A
     submission has `student`, `outcome` ("graded", "partly-graded" or "rejected"), `reason` (str or null), `score`,
     `max_score`, `seconds` (wall time), `by_hand` (list of `id` and `max_score`: what a person grades in formgrader, not
-    in these scores) and `exercises`. An exercise has `id`, `score`, `max_score`, `mistake` (stable slug or null),
+    in these scores), `repairs` (list of str: what was wrong with the notebook and was mended before it ran) and
+    `exercises`. An exercise has `id`, `score`, `max_score`, `mistake` (stable slug or null),
     `message` and `criteria`; a criterion has `name` (stable slug), `score`, `max_score` and `message` (str or null).
     Fields may be added within a version; a field that changes meaning or goes raises the version.
     """
@@ -198,6 +207,7 @@ def class_to_json(assignment: str, results: list[SubmissionResult], language: La
                 "max_score": result.max_score,
                 "seconds": round(result.seconds, 3),
                 "by_hand": [{"id": item.exercise, "max_score": item.max_score} for item in result.by_hand],
+                "repairs": [repair.in_language(language) for repair in result.repairs],
                 "exercises": [
                     {
                         "id": verdict.exercise,

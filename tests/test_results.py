@@ -81,6 +81,19 @@ def test_the_class_as_json_speaks_one_language(language: str, said: str) -> None
     }
 
 
+def test_repairs_survive_json_and_older_entries_have_none() -> None:
+    """What a run kept before there were repairs is still read."""
+    repairs = (Text("changed and restored: tools", "被改动，已恢复原文：tools"),)
+    whole = dataclasses.replace(submission("ada", VERDICT), repairs=repairs)
+    stored = json.loads(json.dumps(whole.to_json()))
+    assert SubmissionResult.from_json(stored) == whole
+    del stored["repairs"]
+    assert SubmissionResult.from_json(stored) == dataclasses.replace(whole, repairs=())
+    for language, said in (("en", repairs[0].en), ("zh", repairs[0].zh)):
+        (public,) = class_to_json("02-lesson", [whole], language)["submissions"]  # type: ignore[arg-type]
+        assert public["repairs"] == [said]
+
+
 def test_every_language_of_the_course_is_spoken() -> None:
     """A text answers in each language, and differently."""
     assert [Text("yes", "是").in_language(language) for language in LANGUAGES] == ["yes", "是"]

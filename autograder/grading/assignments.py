@@ -10,7 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.errors import OrderMattersError, UnknownAssignment
-from autograder.notebooks.fitting import grade_id, is_answer, is_test
+from autograder.notebooks.cells import grade_id, is_answer, is_test
 
 
 @dataclass(frozen=True)

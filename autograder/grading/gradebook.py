@@ -28,8 +28,8 @@ from autograder.errors import OrderMattersError
 from autograder.grading.assignments import Assignment
 from autograder.grading.configuration import load_config, programs_found
 from autograder.grading.marks import HandMarks, cell_names, hand_marks
+from autograder.notebooks.cells import grade_id, is_answer
 from autograder.notebooks.executed import notebook_of
-from autograder.notebooks.fitting import grade_id, is_answer
 from autograder.results import SubmissionResult
 
 MAKING = 0x0BDE3A77

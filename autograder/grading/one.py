@@ -22,9 +22,10 @@ from autograder.kernels import warm
 from autograder.kernels.execution import Execution, Place, execute
 from autograder.kernels.limits import Limits
 from autograder.kernels.outputs import keep_handed_in, output_of
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.executed import text_of
-from autograder.notebooks.fitting import Fitted, defined_names, fit, grade_id, is_answer, is_locked, is_test
-from autograder.notebooks.reading import SubmittedCell, read_cells
+from autograder.notebooks.fitting import Fitted, fit
+from autograder.notebooks.reading import SubmittedCell, read_notebook
 from autograder.notebooks.slicing import needed_cells
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
 
@@ -146,14 +147,14 @@ def _grade_submission(job: Job) -> Graded:
         assert job.problem is not None
         return _rejected(job, assignment, job.problem, started)
     try:
-        cells = read_cells(job.notebook)
+        submitted = read_notebook(job.notebook)
     except UnreadableNotebook as error:
         text = reasons.UNREADABLE
         why = Text(en=text.en.format(why=error), zh=text.zh.format(why=error))
         return _rejected(job, assignment, why, started)
-    fitted = fit(cells, assignment.source, assignment.release)
-    if not fitted.found or _other_lesson(assignment, cells):
-        return _rejected(job, assignment, _wrong_notebook(assignment, cells), started)
+    fitted = fit(submitted, assignment.source, assignment.release)
+    if not fitted.found or _other_lesson(assignment, submitted.cells):
+        return _rejected(job, assignment, _wrong_notebook(assignment, submitted.cells), started)
     needed = None if job.terms.all_cells else needed_cells(fitted.notebook, assignment.source)
     verdicts, execution = run_and_judge(
         job.terms, job.student, assignment, fitted.notebook, frozenset(fitted.missing), needed
@@ -174,6 +175,7 @@ def _grade_submission(job: Job) -> Graded:
         seconds=time.monotonic() - started,
         exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
         by_hand=_by_hand(assignment),
+        repairs=fitted.repairs,
     )
     return Graded(result, text_of(fitted.notebook))
 
@@ -338,7 +340,7 @@ def write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], languag
         cell.outputs = kept
 
 
-def _other_lesson(assignment: Assignment, cells: list[SubmittedCell]) -> str | None:
+def _other_lesson(assignment: Assignment, cells: Sequence[SubmittedCell]) -> str | None:
     """The lesson whose cells are in this notebook, when it has none of this assignment's answer cells by their ids.
 
     Such a notebook may still seem to fit: a quiz looks alike in every lesson. Where no ids are left, the texts decide.
@@ -351,7 +353,7 @@ def _other_lesson(assignment: Assignment, cells: list[SubmittedCell]) -> str | N
     return None if owner == assignment.name else owner
 
 
-def _wrong_notebook(assignment: Assignment, cells: list[SubmittedCell]) -> Text:
+def _wrong_notebook(assignment: Assignment, cells: Sequence[SubmittedCell]) -> Text:
     other = _other_lesson(assignment, cells)
     if other:
         return Text(

@@ -10,7 +10,7 @@ from datetime import datetime
 from autograder.errors import UnreadableNotebook
 from autograder.grading.submissions import Submission, ambiguous
 from autograder.intake.entries import Entry
-from autograder.notebooks.reading import read_cells
+from autograder.notebooks.reading import read_notebook
 from autograder.results import Text
 
 VERSION = re.compile(r"(?:-\d{1,3}| ?\(\d{1,3}\))$")
@@ -127,7 +127,7 @@ def _unreadable(entry: Entry) -> Text | None:
     if entry.file is None:
         return entry.refusal
     try:
-        read_cells(entry.file)
+        read_notebook(entry.file)
     except UnreadableNotebook as error:
         return Text(en=str(error), zh=str(error))
     return None

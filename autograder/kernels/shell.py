@@ -160,13 +160,20 @@ class _Compiler(CachingCompiler):
 
 
 class _Shell(ZMQInteractiveShell):
-    """`exit()` in a cell ends nothing: the cells after it are graded too."""
+    """`exit()` in a cell ends nothing: the cells after it are graded too. No magic opens a window: there is none."""
 
     displayhook: Any
     display_pub: Any
 
     def ask_exit(self) -> None:
         pass
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        pass  # an event loop belongs to a kernel with sockets
+
+    def enable_matplotlib(self, gui: str | None = None) -> Any:
+        """`%matplotlib`, whatever stands behind it: figures are shown inline, as they are without it."""
+        return super().enable_matplotlib("inline")  # type: ignore[no-untyped-call]
 
 
 def make_shell() -> ZMQInteractiveShell:

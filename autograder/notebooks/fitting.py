@@ -7,19 +7,22 @@ cell that it followed.
 
 from __future__ import annotations
 
-import ast
 import copy
-import re
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.notebooks.reading import SubmittedCell
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test
+from autograder.notebooks.matching import How, Match, is_untouched, match
+from autograder.notebooks.pieces import put_together, taken_apart
+from autograder.notebooks.reading import Submitted, SubmittedCell
+from autograder.notebooks.repairs import Mended, repairs_of
+from autograder.notebooks.slicing import names_of
+from autograder.results import Text
 
 
 @dataclass(frozen=True)
@@ -30,113 +33,81 @@ class Fitted:
         missing: grade ids of answer cells that the submission does not have; the unanswered cell stands there instead.
         found: grade ids of answer cells that it has.
         handed_in: for cells of the course, by id, the outputs that they had when the notebook was handed in.
+        repairs: what was mended in reading and fitting, for the instructor; nothing for an honest notebook.
     """
 
     notebook: NotebookNode
     missing: tuple[str, ...]
     found: tuple[str, ...]
     handed_in: dict[str, tuple[dict[str, Any], ...]]
+    repairs: tuple[Text, ...]
 
 
-def grade_id(cell: NotebookNode) -> str | None:
-    """nbgrader's id of a cell of ours, or None."""
-    found: str | None = cell.metadata.get("nbgrader", {}).get("grade_id")
-    return found
-
-
-def is_answer(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
-
-
-def is_test(cell: NotebookNode) -> bool:
-    """Whether the cell is graded automatically."""
-    marks = cell.metadata.get("nbgrader", {})
-    return bool(marks.get("grade") and not marks.get("solution"))
-
-
-def is_locked(cell: NotebookNode) -> bool:
-    """Whether the cell's text is the course's own: tests, tools, given code."""
-    marks = cell.metadata.get("nbgrader", {})
-    return bool(marks) and not marks.get("solution") and bool(marks.get("locked") or marks.get("grade"))
-
-
-@lru_cache(maxsize=1024)
-def defined_names(source: str) -> frozenset[str]:
-    """Functions, classes and variables that the code defines at its top level; nothing if it does not parse."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\\d" in somebody's string
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # A cell that does not parse is often an answer with a slip in it: its `def` lines still tell which.
-        return frozenset(re.findall(r"^(?:def|class) +(\w+)", source, flags=re.MULTILINE))
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-            names.add(node.name)
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update(leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
-    return frozenset(names)
-
-
-def fit(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookNode) -> Fitted:
+def fit(submitted: Submitted, source: NotebookNode, release: NotebookNode) -> Fitted:
     """Make one runnable notebook of a submission.
 
     Args:
-        cells: what was submitted.
         source: the instructor's notebook; its test cells hold the hidden tests.
         release: the student's notebook, cell for cell the same ids; its answer cells hold the stubs.
     """
     stubs = {cell["id"]: cell for cell in release.cells}
-    places = _match(cells, source, release)
+    apart = taken_apart(submitted.cells, source, release)
+    whole = put_together(apart.cells, match(apart.cells, source, release), source)
+    cells, matches = whole.cells, whole.matches
     answered: dict[int, int] = {}  # place in the release -> the submitted cell that stands there
     untouched: set[int] = set()  # submitted cells that still are what was given out as an answer cell
-    for number, place in enumerate(places):
-        if place is None:
+    for number, found in enumerate(matches):
+        if found is None:
             continue
-        if is_answer(source.cells[place]) and cells[number].source.strip() == release.cells[place].source.strip():
+        if is_answer(source.cells[found.place]) and is_untouched(cells[number], release.cells[found.place]):
             untouched.add(number)
-        if place not in answered or (is_answer(source.cells[place]) and number not in untouched):
-            answered[place] = number  # of several copies of an answer the last one counts, as it would when run
+        if found.place not in answered or (is_answer(source.cells[found.place]) and number not in untouched):
+            answered[found.place] = number  # of several copies of an answer the last one counts, as it would when run
+    anchors = _anchors(cells, matches, answered, untouched, source)
     extras: dict[int, list[NotebookNode]] = {}  # place in the release -> what stands behind it
     copies: dict[int, list[NotebookNode]] = {}  # place in the release -> earlier copies, in front of it
-    anchor = -1
-    for number, place in enumerate(places):
-        if place is None:
-            extras.setdefault(anchor, []).append(_own_cell(cells[number], number))
-            continue
-        anchor = place
-        if answered[place] == number or number in untouched or is_locked(source.cells[place]):
-            continue
-        behind = copies if number < answered[place] else extras
-        behind.setdefault(place, []).append(_own_cell(cells[number], number))
+    for number, found in enumerate(matches):
+        if found is None:
+            extras.setdefault(anchors[number], []).append(_own_cell(cells[number], number))
+        elif answered[found.place] != number and number not in untouched and not is_locked(source.cells[found.place]):
+            behind = copies if number < answered[found.place] else extras
+            behind.setdefault(found.place, []).append(_own_cell(cells[number], number))
     result = copy.copy(source)
     result.metadata = NotebookNode({key: source.metadata[key] for key in ("kernelspec", "language_info")})
     result.cells = list(extras.get(-1, []))
     missing: list[str] = []
-    found: list[str] = []
-    elsewhere = frozenset[str]().union(
-        *(defined_names(cell.source) for cell in cells if cell.kind == "code" and cell.source.strip())
-    )
+    found_answers: list[str] = []
+    elsewhere: list[int] = []
+    defined = _defined_outside_locked_cells(cells, matches, source)
     for place, original in enumerate(source.cells):
         wanted = defined_names(original.source) if is_answer(original) and original.cell_type == "code" else frozenset()
-        if place not in answered and wanted and wanted <= elsewhere:
+        if place not in answered and wanted and wanted <= defined:
             # Written in another cell. The stub here would undo it.
-            found.append(grade_id(original) or "")
+            found_answers.append(grade_id(original) or "")
+            elsewhere.append(place)
             result.cells += extras.get(place, [])
             continue
         given = stubs[original["id"]] if is_answer(original) else original
         cell = NotebookNode({**given, "metadata": copy.deepcopy(given.metadata)})
         if is_answer(original):
-            (found if place in answered else missing).append(grade_id(original) or "")
+            (found_answers if place in answered else missing).append(grade_id(original) or "")
         if place in answered and not is_locked(original):
             cell.source = cells[answered[place]].source
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         result.cells += [*copies.get(place, []), cell, *extras.get(place, [])]
     handed_in = {source.cells[place]["id"]: cells[number].outputs for place, number in answered.items()}
-    return Fitted(result, tuple(missing), tuple(found), handed_in)
+    mended = Mended(
+        cells=cells,
+        matches=matches,
+        answered=answered,
+        untouched=untouched,
+        elsewhere=(*elsewhere, *_brought_forward(matches, anchors, source)),
+        taken_apart=apart.names,
+        put_together=whole.places,
+    )
+    repairs = (*submitted.repairs, *repairs_of(mended, release))
+    return Fitted(result, tuple(missing), tuple(found_answers), handed_in, repairs)
 
 
 def _own_cell(cell: SubmittedCell, number: int) -> NotebookNode:
@@ -147,61 +118,71 @@ def _own_cell(cell: SubmittedCell, number: int) -> NotebookNode:
     return found
 
 
-def _match(cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookNode) -> list[int | None]:
-    """Each submitted cell's place in the release: by its marks, by id, by text, by what it defines, by where it is."""
-    by_grade_id = {grade_id(cell): place for place, cell in enumerate(source.cells) if grade_id(cell)}
-    by_id = {cell["id"]: place for place, cell in enumerate(source.cells)}
-    by_text = {cell.source.strip(): by_id[cell["id"]] for cell in release.cells if cell.source.strip()}
-    places: list[int | None] = []
-    for cell in cells:
-        place = by_grade_id.get(cell.grade_id) if cell.grade_id else None
-        if place is None and cell.cell_id:
-            place = by_id.get(cell.cell_id)
-        if place is None:
-            place = by_text.get(cell.source.strip())
+def _followed(matches: Sequence[Match | None]) -> list[int]:
+    """For each submitted cell the place of the course's cell that it is or follows; -1 in front of all."""
+    places, place = [], -1
+    for found in matches:
+        place = place if found is None else found.place
         places.append(place)
-    taken = {place for place in places if place is not None}
-    for place, original in enumerate(source.cells):
-        if place in taken or not is_answer(original) or original.cell_type != "code":
-            continue
-        wanted = defined_names(original.source)
-        for number in reversed(range(len(cells))):
-            if places[number] is None and cells[number].kind == "code" and wanted & defined_names(cells[number].source):
-                places[number] = place
-                break
-    _match_texts(cells, release, places)
-    tests = {grade_id(cell): place for place, cell in enumerate(source.cells) if is_test(cell)}
-    for number, cell in enumerate(cells):  # copies of our own test cells whose metadata is gone
-        opening = re.match(r'\s*with check\("([a-z0-9-]+)"\):', cell.source)
-        if places[number] is None and opening:
-            places[number] = tests.get(f"test-{opening.group(1)}")
     return places
 
 
-def _match_texts(cells: Sequence[SubmittedCell], release: NotebookNode, places: list[int | None]) -> None:
-    """Give a text answer the text that stands in its place, when its cell is gone, unmarked or untouched.
+def _anchors(
+    cells: Sequence[SubmittedCell],
+    matches: Sequence[Match | None],
+    answered: Mapping[int, int],
+    untouched: AbstractSet[int],
+    source: NotebookNode,
+) -> list[int]:
+    """For each submitted cell the place in the release behind which it stands.
 
-    That is a text of the student's own between the cells around it: the one that opens as the released text does, else
-    the first.
+    An own cell stands behind the cell that it followed. Where that is below a test, and a name that the test's answer
+    should define is defined nowhere above it, the cell comes forward to the answer, and what it needs with it. So does
+    what an answer needs that was found below its test.
     """
-    for place, original in enumerate(release.cells):
-        if not is_answer(original) or original.cell_type != "markdown":
+    anchors = _followed(matches)
+    defined = [defined_names(cell.source) if cell.kind == "code" else frozenset[str]() for cell in cells]
+    for number, found in enumerate(matches):
+        dropped = found and number in untouched and answered[found.place] != number
+        if found and (dropped or is_locked(source.cells[found.place])):
+            defined[number] = frozenset()
+    tests = {grade_id(cell): place for place, cell in enumerate(source.cells) if is_test(cell)}
+    for place, original in enumerate(source.cells):
+        test = tests.get(f"test-{grade_id(original)}")
+        if test is None or original.cell_type != "code" or not is_answer(original):
             continue
-        if any(
-            found == place and cells[number].source.strip() != original.source.strip()
-            for number, found in enumerate(places)
-        ):
-            continue
-        before = max(
-            (number for number, found in enumerate(places) if found is not None and found <= place), default=-1
+        above = frozenset[str]().union(*(names for names, at in zip(defined, anchors, strict=True) if at < test))
+        below = [number for number, found in enumerate(matches) if found is None and anchors[number] >= test]
+        wanted = defined_names(original.source) - above
+        moved = [number for number in below if wanted & defined[number]]
+        for number in moved:
+            anchors[number] = place
+        number = answered.get(place, -1)
+        if number >= 0 and matches[number] == Match(place, How.DEFINITION):
+            moved.append(number)
+        while moved:
+            names = names_of(cells[moved.pop()].source)
+            needed = (names.reads | names.reads_later) - above
+            for number in below:
+                if anchors[number] >= test and needed & defined[number]:
+                    anchors[number] = place - 1  # in front: it may be needed when the answer is defined
+                    moved.append(number)
+    return anchors
+
+
+def _brought_forward(matches: Sequence[Match | None], anchors: Sequence[int], source: NotebookNode) -> list[int]:
+    """Places of answers to which an own cell came forward."""
+    moved = [anchor for anchor, before in zip(anchors, _followed(matches), strict=True) if anchor != before]
+    return [anchor for anchor in moved if anchor >= 0 and is_answer(source.cells[anchor])]
+
+
+def _defined_outside_locked_cells(
+    cells: Sequence[SubmittedCell], matches: Sequence[Match | None], source: NotebookNode
+) -> frozenset[str]:
+    return frozenset[str]().union(
+        *(
+            defined_names(cell.source)
+            for cell, found in zip(cells, matches, strict=True)
+            if cell.kind == "code" and cell.source.strip() and not (found and is_locked(source.cells[found.place]))
         )
-        after = next(
-            (number for number, found in enumerate(places) if number > before and found is not None), len(cells)
-        )
-        own = [
-            number for number in range(before + 1, after) if cells[number].kind == "markdown" and cells[number].source
-        ]
-        opening = original.source.strip().partition("\n")[0]
-        alike = [number for number in own if cells[number].source.strip().startswith(opening)]
-        if own:
-            places[(alike or own)[0]] = place
+    )

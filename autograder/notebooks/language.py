@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from autograder.errors import UnreadableNotebook
-from autograder.notebooks.reading import read_cells
+from autograder.notebooks.reading import read_notebook
 from autograder.results import Language
 
 CHINESE = re.compile("[\u3400-\u9fff]")
@@ -21,7 +21,7 @@ lesson 02 has 0.68, the English lessons at most 0.002; one of these with a page 
 def language_of(notebook: Path) -> Language | None:
     """The language of a notebook's prose; None when it has little prose or can't be read."""
     try:
-        cells = read_cells(notebook)
+        cells = read_notebook(notebook).cells
     except UnreadableNotebook:
         return None
     text = "\n".join(cell.source for cell in cells if cell.kind == "markdown")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.errors import UnreadableNotebook
+from autograder.results import Text
 
 MAX_NOTEBOOK_BYTES = 50 * 2**20
 """A notebook with every figure embedded has less than 2 MiB."""
 MAX_CELL_CHARACTERS = 100_000
 MAX_CODE_CHARACTERS = 1_000_000
 """Of a code cell, and of all of them: code is parsed here, and Python's parser may take a kilobyte a character."""
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character of UTF-16, alone. JSON can hold it; no kernel can be sent it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,20 @@ class SubmittedCell:
     outputs: tuple[dict[str, Any], ...] = ()
 
 
-def read_cells(path: Path) -> list[SubmittedCell]:
-    """The cells of a notebook file.
+@dataclass(frozen=True)
+class Submitted:
+    """A notebook as it was handed in.
+
+    Attributes:
+        repairs: what was wrong with the file and had to be mended in reading, for the instructor.
+    """
+
+    cells: tuple[SubmittedCell, ...]
+    repairs: tuple[Text, ...] = ()
+
+
+def read_notebook(path: Path) -> Submitted:
+    """The notebook in a file.
 
     Raises:
         UnreadableNotebook: not a file that can be read, too large, not JSON, or JSON that is no notebook.
@@ -51,11 +68,11 @@ def read_cells(path: Path) -> list[SubmittedCell]:
         data = path.read_bytes()
     except OSError as error:
         raise UnreadableNotebook(f"{path.name} can't be opened: {error.strerror}") from error
-    return parse_cells(data, path.name)
+    return parse_notebook(data, path.name)
 
 
-def parse_cells(data: bytes, name: str) -> list[SubmittedCell]:
-    """The cells of a notebook given as bytes: UTF-8 with or without BOM, or UTF-16; formats 3 and 4."""
+def parse_notebook(data: bytes, name: str) -> Submitted:
+    """A notebook given as bytes: UTF-8 with or without BOM, or UTF-16; formats 3 and 4."""
     if not data.strip():
         raise UnreadableNotebook(f"{name} is empty")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -77,7 +94,8 @@ def parse_cells(data: bytes, name: str) -> list[SubmittedCell]:
         cells = [cell for sheet in sheets if isinstance(sheet, list) for cell in sheet]
     if not isinstance(cells, list):
         raise UnreadableNotebook(f"{name} has no list of cells")
-    read = [_cell(cell) for cell in cells if isinstance(cell, dict)]
+    found = [cell for cell in cells if isinstance(cell, dict)]
+    read = tuple(_cell(cell) for cell in found)
     lengths = [len(cell.source) for cell in read if cell.kind == "code"]
     if lengths and max(lengths) > MAX_CELL_CHARACTERS:
         raise UnreadableNotebook(
@@ -85,11 +103,12 @@ def parse_cells(data: bytes, name: str) -> list[SubmittedCell]:
         )
     if sum(lengths) > MAX_CODE_CHARACTERS:
         raise UnreadableNotebook(f"{name} has {sum(lengths)} characters of code; {MAX_CODE_CHARACTERS} are allowed")
-    return read
+    repairs = (UTF_16,) if encoding == "utf-16" else ()
+    return Submitted(read, (*repairs, *_told(document, found, len(cells) - len(found))))
 
 
 def _cell(cell: dict[str, Any]) -> SubmittedCell:
-    source = cell.get("source", cell.get("input", ""))
+    source = _source(cell)
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
     metadata = cell.get("metadata")
@@ -101,8 +120,82 @@ def _cell(cell: dict[str, Any]) -> SubmittedCell:
     text = source.replace("\r\n", "\n") if isinstance(source, str) else ""
     return SubmittedCell(
         kind="code" if cell.get("cell_type") == "code" else "markdown",
-        source=text.encode("utf-8", errors="replace").decode("utf-8"),  # JSON can hold what no kernel can be sent
+        source=text.encode("utf-8", errors="replace").decode("utf-8"),  # a lone surrogate becomes "?"
         grade_id=grade_id if isinstance(grade_id, str) else None,
         cell_id=names[0] if names else None,
         outputs=tuple(part for part in outputs if isinstance(part, dict)) if isinstance(outputs, list) else (),
     )
+
+
+def _source(cell: dict[str, Any]) -> Any:
+    return cell.get("source", cell.get("input", ""))
+
+
+UTF_16 = Text(en="the file was in UTF-16, not in UTF-8", zh="文件是 UTF-16 编码，不是 UTF-8")
+FORMAT_3 = Text(en="it was written in notebook format 3, read as format 4", zh="笔记本格式为 3，按格式 4 读取")
+NO_FORMAT = Text(
+    en="its format number was wrong or missing, read as format 4", zh="笔记本格式号有误或缺失，按格式 4 读取"
+)
+CELL_TYPES = ("code", "markdown", "raw", "heading")
+MAX_LANGUAGE = 40
+"""Characters that are shown of what a file says about its language."""
+
+
+def _told(document: dict[str, Any], cells: Sequence[dict[str, Any]], left_out: int) -> Iterator[Text]:
+    """What an instructor should know about the file.
+
+    Args:
+        left_out: how many entries of the list of cells were no cells.
+    """
+    if "cells" not in document or document["cells"] is None:
+        yield FORMAT_3
+    elif document.get("nbformat") != 4 or not isinstance(document.get("nbformat_minor"), int):
+        yield NO_FORMAT
+    language = _other_language(document.get("metadata"))
+    if language:
+        yield Text(
+            en=f"its kernel was for {language}; it was run with Python", zh=f"内核语言为 {language}，用 Python 运行"
+        )
+    if left_out:
+        yield Text(
+            en=f"entries of its list of cells that were no cells, left out: {left_out}",
+            zh=f"单元格列表中有 {left_out} 项不是单元格，已略去",
+        )
+    odd = sum(cell.get("cell_type") not in CELL_TYPES for cell in cells)
+    if odd:
+        yield Text(en=f"cells of an unknown type, read as text: {odd}", zh=f"{odd} 个单元格类型未知，按文本读取")
+    sources = [_source(cell) for cell in cells]
+    damaged = sum(
+        not isinstance(source, str) and not (isinstance(source, list) and all(isinstance(part, str) for part in source))
+        for source in sources
+    )
+    if damaged:
+        yield Text(
+            en=f"cells whose source was no text or had gaps, of which the text was kept: {damaged}",
+            zh=f"{damaged} 个单元格的内容不是文本或有缺失，只保留其中的文本",
+        )
+    halves = sum(
+        any(isinstance(part, str) and HALF.search(part) for part in (source if isinstance(source, list) else [source]))
+        for source in sources
+    )
+    if halves:
+        yield Text(
+            en=f"cells with half a character (a lone surrogate), now a question mark: {halves}",
+            zh=f"{halves} 个单元格含有半个字符（单独的代理码位），已换成问号",
+        )
+
+
+def _other_language(metadata: Any) -> str | None:
+    """The language of the notebook's kernel, if the file names one that is not Python."""
+    metadata = metadata if isinstance(metadata, dict) else {}
+    parts = {
+        name: part if isinstance(part := metadata.get(name), dict) else {} for name in ("kernelspec", "language_info")
+    }
+    kernel = parts["kernelspec"]
+    named = [kernel.get("language"), parts["language_info"].get("name")]
+    languages = [name.strip() for name in named if isinstance(name, str) and name.strip()]
+    if not languages and kernel.get("name") == "ir":  # Colab writes only this for R
+        languages = ["R"]
+    if not languages or any("python" in name.lower() for name in languages):
+        return None
+    return "".join(letter for letter in languages[0] if letter.isprintable())[:MAX_LANGUAGE]

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from nbformat import NotebookNode
 
-from autograder.notebooks.fitting import is_answer, is_test
+from autograder.notebooks.cells import is_answer, is_test
 
 UNSEEN_USES = re.compile(
     r"\b(eval|exec|globals|locals|get_ipython|__main__|__import__|gc|inspect|_getframe)\b|\bsys\.modules\b|\bvars\(\s*\)"

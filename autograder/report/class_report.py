@@ -32,6 +32,7 @@ from autograder.report.statistics import (
     criterion_statistics,
     exercise_statistics,
     mistake_statistics,
+    repair_statistics,
     share,
     summary,
 )
@@ -109,6 +110,8 @@ def class_page(
         everybody=[item for item in criteria if item.passed == item.judged],
         slow=", ".join(f"{result.student} ({result.seconds:.1f} s)" for result in slowest),
         troubled=[result for result in results if result.outcome is not Outcome.GRADED],
+        repairs=repair_statistics(results),
+        repaired=sum(bool(result.repairs) for result in results),
         rows=rows,
         plots={
             "distribution": distribution_plot(results, say),

@@ -79,6 +79,14 @@ WORDS: Mapping[str, Text] = {
     "troubled": Text(en="Rejected, or graded in part", zh="未评分或部分评分的提交"),
     "reason": Text(en="Reason", zh="原因"),
     "no-trouble": Text(en="Every submission was graded in full.", zh="所有提交都已完整评分。"),
+    "repairs": Text(en="What was repaired", zh="笔记本修复情况"),
+    "repair": Text(en="Repair", zh="修复内容"),
+    "repairs-note": Text(
+        en="These notebooks came damaged, or with cells of the course changed, moved or gone, and were mended before "
+        "they ran: {n} of {all}. A repair costs no points, and the students' pages do not tell it.",
+        zh="这些笔记本交上来时已有损坏，或课程单元格被改动、移动、删除，运行之前已修复：{all} 份中有 {n} 份。"
+        "修复本身不扣分，学生的反馈页面上也不提。",
+    ),
     "students": Text(en="Every student", zh="全部学生"),
     "student": Text(en="Student", zh="学生"),
     "outcome": Text(en="Outcome", zh="结果"),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.grading.marks import HandMark, HandMarks
+from autograder.notebooks.cells import grade_id, is_answer, is_test
 from autograder.notebooks.executed import notebook_of
-from autograder.notebooks.fitting import grade_id, is_answer, is_test
 from autograder.report.lesson import Section
 from autograder.report.page import render
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict

@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.grading.assignments import Assignment
-from autograder.notebooks.fitting import grade_id, is_answer
+from autograder.notebooks.cells import grade_id, is_answer
 from autograder.results import Language
 
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", flags=re.MULTILINE)

@@ -65,6 +65,14 @@ class CriterionStatistics:
 
 
 @dataclass(frozen=True)
+class RepairStatistics:
+    """Something that was repaired in notebooks, and whose."""
+
+    repair: Text
+    students: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Summary:
     """Five numbers of a list of numbers, and their mean."""
 
@@ -168,3 +176,13 @@ def criterion_statistics(results: Sequence[SubmissionResult]) -> list[CriterionS
     order = {exercise: place for place, exercise in enumerate(_exercises(results))} if marks else {}
     keys = sorted(marks, key=lambda key: order.get(key[0], 0))
     return [CriterionStatistics(*key, titles[key], sum(marks[key]), len(marks[key])) for key in keys]
+
+
+def repair_statistics(results: Iterable[SubmissionResult]) -> list[RepairStatistics]:
+    """What was repaired, the most frequent first."""
+    students: dict[Text, list[str]] = {}
+    for result in results:
+        for repair in result.repairs:
+            students.setdefault(repair, []).append(result.student)
+    order = sorted(students, key=lambda repair: (-len(students[repair]), repair.en))
+    return [RepairStatistics(repair, tuple(sorted(students[repair]))) for repair in order]

@@ -132,4 +132,5 @@ def _public(item: dict[str, Any]) -> SubmissionResult:
             for exercise in item["exercises"]
         ),
         by_hand=tuple(ByHand(entry["id"], float(entry["max_score"])) for entry in item["by_hand"]),
+        repairs=tuple(Text(en=repair, zh=repair) for repair in item.get("repairs", ())),
     )

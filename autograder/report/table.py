@@ -16,7 +16,7 @@ STYLES = {Outcome.GRADED: "", Outcome.PARTLY_GRADED: "yellow", Outcome.REJECTED:
 
 
 def print_class(console: Console, assignment: str, results: Sequence[SubmissionResult], language: Language) -> None:
-    """Print the class table and the ranking of mistakes."""
+    """Print the class table, how many notebooks were repaired, and the ranking of mistakes."""
     table = Table(title=assignment, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("student", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
@@ -35,6 +35,10 @@ def print_class(console: Console, assignment: str, results: Sequence[SubmissionR
             RichText(printable(_notes(result, language))),
         )
     console.print(table)
+    repaired = sum(bool(result.repairs) for result in results)
+    if repaired:
+        notebooks = "notebook" if repaired == 1 else "notebooks"
+        console.print(f"repaired: {repaired} {notebooks} (listed in the class report)")
     counts = mistake_counts(results)
     if not counts:
         return

@@ -38,7 +38,7 @@ def _measure(course: Path, assignment: str, students: list[str], workers: int) -
     from autograder.grading.assignments import load_assignment
     from autograder.kernels import zygote
     from autograder.notebooks.fitting import fit
-    from autograder.notebooks.reading import read_cells
+    from autograder.notebooks.reading import read_notebook
     from autograder.notebooks.slicing import needed_cells
 
     assert autograder.examiner.local.grade_here
@@ -49,7 +49,7 @@ def _measure(course: Path, assignment: str, students: list[str], workers: int) -
     jobs = []
     for student in students:
         (path,) = (course / "submitted" / student).rglob("*.ipynb")
-        notebook = fit(read_cells(path), loaded.source, loaded.release).notebook
+        notebook = fit(read_notebook(path), loaded.source, loaded.release).notebook
         needed = needed_cells(notebook, loaded.source)
         jobs.append([notebook.cells[index].source for index in sorted(needed)])
 

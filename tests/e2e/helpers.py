@@ -151,6 +151,7 @@ def without_messages(submission: Document) -> Document:
     """The part of a submission that does not depend on the language."""
     document = copy.deepcopy(without_seconds(submission))
     document["reason"] = document["reason"] is None
+    document["repairs"] = len(document["repairs"])
     for exercise in document["exercises"]:
         del exercise["message"]
         for criterion in exercise["criteria"]:
@@ -182,10 +183,12 @@ def assert_schema(results: Document, assignment: str, language: str = "en") -> N
             max_score=float,
             seconds=float,
             by_hand=list,
+            repairs=list,
             exercises=list,
         )
         assert submission["outcome"] in ("graded", "partly-graded", "rejected")
         assert (submission["reason"] is None) == (submission["outcome"] == "graded")
+        assert all(isinstance(repair, str) and repair for repair in submission["repairs"])
         for item in submission["by_hand"]:
             keys(item, id=str, max_score=float)
         for exercise in submission["exercises"]:

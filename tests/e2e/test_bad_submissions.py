@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
 import pytest
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 
+from tests.e2e.damaged_cells import DAMAGED_CELLS
+from tests.e2e.damaged_files import DAMAGED_FILES
 from tests.e2e.helpers import (
     Document,
+    Done,
     assert_schema,
     by_exercise,
     by_student,
@@ -28,147 +27,22 @@ from tests.e2e.helpers import (
     without_seconds,
     write,
 )
-from tests.sample_class import sample_class
-from tests.sample_class.student import Student, plain, with_mark
+from tests.e2e.kinds import EXERCISES, JUDGED, LESSON, OTHER, REJECTED, answered
+from tests.sample_class.student import plain, with_mark
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("bad-submissions")]
 
-LESSON, OTHER = "02-sinusoidal-encoding", "01-why-order-matters"
-EXERCISES = ("pair-frequencies", "wavelengths", "position-similarity", "quiz-sinusoidal")
-RIGHT = {name: answer for name, answer in sample_class(LESSON)["student-01"].answers.items() if name in EXERCISES}
-FULL = dict.fromkeys(EXERCISES, "full")
-NOTHING = dict.fromkeys(EXERCISES, "unanswered")
-
-Spoil = Callable[[NotebookNode], None]
-Exercises = dict[str, str | None]
-
-
-def _answered(release: NotebookNode, **answers: str) -> NotebookNode:
-    """The release with right answers, or with these (underscores stand for hyphens)."""
-    replaced = {name.replace("_", "-"): answer for name, answer in answers.items()}
-    return Student("right", {**RIGHT, **replaced}).notebook(release)
-
-
-def _marks(cell: NotebookNode) -> Document:
-    found: Document = cell.metadata.get("nbgrader", {})
-    return found
-
-
-def _skip_everything(notebook: NotebookNode) -> None:
-    for cell in notebook.cells:
-        cell.metadata["tags"] = ["skip-execution", "raises-exception"]
-
-
-def _without_tests(notebook: NotebookNode) -> None:
-    notebook.cells = [cell for cell in notebook.cells if not _marks(cell).get("grade")]
-
-
-def _without_wavelengths(notebook: NotebookNode) -> None:
-    notebook.cells = [cell for cell in notebook.cells if _marks(cell).get("grade_id") != "wavelengths"]
-
-
-def _tests_worth_a_thousand(notebook: NotebookNode) -> None:
-    for cell in notebook.cells:
-        if _marks(cell).get("grade"):
-            cell.source = "1000.0"
-            cell.metadata["nbgrader"]["points"] = 1000
-
-
-def _everything_twice(notebook: NotebookNode) -> None:
-    notebook.cells = [copy.deepcopy(cell) for cell in notebook.cells for _ in range(2)]
-
-
-def _odd_metadata(notebook: NotebookNode) -> None:
-    for number, cell in enumerate(notebook.cells):
-        if _marks(cell):
-            cell.metadata["nbgrader"]["schema_version"] = (1, 99, None)[number % 3]
-        cell["id"] = None
-    notebook.metadata["kernelspec"] = {"name": "no-such-kernel", "display_name": "?", "language": "julia"}
-
-
-def _dies_at_once(notebook: NotebookNode) -> None:
-    notebook.cells.insert(0, new_code_cell("import os\nos.kill(os.getpid(), 9)"))
-
-
-STUCK = """
-def wavelengths(d_model, base=10000.0):
-    while True:
-        try:
-            while True:
-                pass
-        except KeyboardInterrupt:
-            pass
-"""
-NONSENSE = """
-class Agreeable:
-    def __eq__(self, other):
-        return True
-
-    def __getattr__(self, name):
-        return Agreeable()
-
-
-def position_similarity(encoding):
-    return Agreeable()
-"""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What grading must say: outcome, a part of the reason, and each exercise's mistake ("full" for full marks)."""
-
-    outcome: str
-    reason: str = ""
-    exercises: Exercises | None = None
-
-
-REJECTED: dict[str, tuple[bytes, str]] = {
-    "empty-file": (b"", "is empty"),
-    "blank-file": (b" \n\n", "is empty"),
-    "not-text": (bytes(range(128, 256)) * 9, "is not text in utf-8"),
-    "json-list": (b"[1, 2, 3]", "holds a JSON list, not a notebook"),
-    "json-other": (b'{"score": 100}', "has no list of cells"),
-    "no-cells": (b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "None of the answer cells"),
-    "page": (b"<!DOCTYPE html><html><body>Log in</body></html>", "is not JSON"),
-    "nested": (b"[" * 100_000, "nested too deeply"),
-}
-RUN: dict[str, tuple[Spoil | dict[str, str], Expected]] = {
-    "dies": (
-        _dies_at_once,
-        Expected("partly-graded", "the kernel died in the cell own-0", dict.fromkeys(EXERCISES, "not-reached")),
-    ),
-    "stuck": (
-        {"wavelengths": STUCK},
-        Expected(
-            "partly-graded",
-            "the cell test-wavelengths did not end and ignored the interrupt",
-            {**dict.fromkeys(EXERCISES, "not-reached"), "pair-frequencies": "full"},
-        ),
-    ),
-    "nonsense": (
-        {
-            "position_similarity": NONSENSE,
-            "wavelengths": "wavelengths = 17",
-            "quiz_sinusoidal": "q1 = q2 = q3 = q4 = q5 = q1",
-        },
-        Expected(
-            "graded", "", {**FULL, "position-similarity": None, "wavelengths": None, "quiz-sinusoidal": "not-defined"}
-        ),
-    ),
-    "skips-tests": (_skip_everything, Expected("graded", "", NOTHING)),
-    "pays-itself": (_tests_worth_a_thousand, Expected("graded", "", NOTHING)),
-    "deletes-tests": (_without_tests, Expected("graded", "", FULL)),
-    "deletes-answer": (_without_wavelengths, Expected("graded", "", {**FULL, "wavelengths": "answer-missing"})),
-    "copies-cells": (_everything_twice, Expected("graded", "", FULL)),
-    "odd-metadata": (_odd_metadata, Expected("graded", "", FULL)),
-}
-BLANK = ("skips-tests", "pays-itself")
+MENDED = {**DAMAGED_FILES, **DAMAGED_CELLS}
+RUN = {**JUDGED, **MENDED}
+KINDS_PROMISED = 40
 
 
 @dataclass(frozen=True)
 class BadClass:
     root: Path
+    done: Done
     results: Document
+    report: str
 
     @property
     def submissions(self) -> dict[str, Document]:
@@ -180,14 +54,12 @@ def _hand_in(root: Path, folder: Path) -> None:
     for student, (data, _) in REJECTED.items():
         folder.joinpath(student).mkdir()
         folder.joinpath(student, "work.ipynb").write_bytes(data)
-    for student, (spoil, _) in RUN.items():
-        if isinstance(spoil, dict):
-            notebook = _answered(release, **spoil)
-        else:
-            notebook = copy.deepcopy(release) if student in BLANK else _answered(release)
-            spoil(notebook)
-        write(notebook, folder / student / LESSON / f"{LESSON}.ipynb")
-    right = _answered(release)
+    for number, (student, kind) in enumerate(RUN.items()):
+        name = (f"{LESSON}/{LESSON}", "Untitled (3)", "作业 final.v2")[number % 3]
+        path = folder / student / f"{name}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(kind.file(release))
+    right = answered(release)
     folder.joinpath("cut-off.ipynb").write_bytes(plain(right)[:2000])
     folder.joinpath("wrong-lesson.ipynb").write_bytes(notebook_path(root, "release", OTHER).read_bytes())
     folder.joinpath("empty-folder", LESSON).mkdir(parents=True)
@@ -228,8 +100,9 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> BadClass:
     folder = root / "handed in"
     folder.mkdir()
     _hand_in(root, folder)
-    _, results = grade(root, LESSON, folder)
-    return BadClass(root, results)
+    done, results = grade(root, LESSON, folder)
+    report = (root / "reports" / f"{LESSON}.html").read_text(encoding="utf-8")
+    return BadClass(root, done, results, unescape(report))
 
 
 def test_everybody_has_a_result(bad: BadClass) -> None:
@@ -262,15 +135,38 @@ def test_what_cannot_be_graded_is_rejected(bad: BadClass, student: str) -> None:
 @pytest.mark.parametrize("student", RUN)
 def test_what_runs_is_judged(bad: BadClass, student: str) -> None:
     """Outcome, reason and every exercise's mistake are the expected ones; nothing earns points by a trick."""
-    expected, submission = RUN[student][1], bad.submissions[student]
-    assert submission["outcome"] == expected.outcome, submission["reason"]
-    assert (submission["reason"] or "").startswith(expected.reason)
+    kind, submission = RUN[student], bad.submissions[student]
+    assert submission["outcome"] == kind.outcome, submission["reason"]
+    assert (submission["reason"] or "").startswith(kind.reason)
     found = {
         name: "full" if exercise["score"] == exercise["max_score"] else exercise["mistake"]
         for name, exercise in by_exercise(submission).items()
     }
-    assert found == expected.exercises
+    assert found == kind.exercises
     assert notebook_path(bad.root, f"autograded/{student}", LESSON).exists()
+
+
+@pytest.mark.parametrize("student", [*RUN, *ALL_REJECTED, *NEIGHBOURS])
+def test_repairs_are_told(bad: BadClass, student: str) -> None:
+    """Those of the kind and no others, in the results and the class report; never on the student's page."""
+    repairs = bad.submissions[student]["repairs"]
+    assert repairs == list(RUN[student].repairs if student in RUN else ())
+    page = unescape((bad.root / "feedback" / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8"))
+    for repair in repairs:
+        assert repair in bad.report
+        assert repair not in page
+
+
+def test_the_terminal_counts_the_repaired(bad: BadClass) -> None:
+    """One line for all of them."""
+    repaired = sum(bool(kind.repairs) for kind in RUN.values())
+    assert f"repaired: {repaired} notebooks (listed in the class report)" in bad.done.stdout
+
+
+def test_there_are_as_many_kinds_as_promised() -> None:
+    """At least forty kinds in one class, most of which keep every point of a right answer."""
+    assert len({*RUN, *ALL_REJECTED}) == len(RUN) + len(ALL_REJECTED) >= KINDS_PROMISED
+    assert sum(kind.exercises == dict.fromkeys(EXERCISES, "full") for kind in MENDED.values()) >= KINDS_PROMISED
 
 
 def test_gradebook_has_everybody(bad: BadClass) -> None:
@@ -288,8 +184,8 @@ def test_regrading(bad: BadClass) -> None:
     again.mkdir()
     (again / "aaron.ipynb").write_bytes(b"")
     release = read(notebook_path(bad.root, "release", LESSON))
-    write(_answered(release), again / "marked.ipynb")
-    write(_answered(release, **RUN["nonsense"][0]), again / "nonsense.ipynb")
+    write(answered(release), again / "marked.ipynb")
+    (again / "nonsense.ipynb").write_bytes(RUN["nonsense"].file(release))
     _, results = grade(bad.root, LESSON, again, "--workers", "1", name="again")
     found = by_student(results)
     assert (found["aaron"]["outcome"], found["aaron"]["score"]) == ("rejected", 0.0)

@@ -16,7 +16,7 @@ from autograder.examiner.judge import Sources, judge_here
 from autograder.exercises import EXERCISES
 from autograder.grading.assignments import load_assignment
 from autograder.grading.one import Job, Terms, _other_lesson, grade_submission
-from autograder.notebooks.reading import read_cells
+from autograder.notebooks.reading import read_notebook
 from autograder.results import Outcome
 from tests.e2e.helpers import GIVEN, ROOT, notebook_path, read
 from tests.sample_class import ASSIGNMENTS, sample_class, write_class
@@ -120,7 +120,7 @@ def test_a_notebook_of_another_lesson_is_rejected_whatever_is_left_of_it(
         path.write_bytes(form(notebook))
         for assignment in ASSIGNMENTS:
             if assignment == owner:
-                assert _other_lesson(load_assignment(ROOT, owner), read_cells(path)) is None
+                assert _other_lesson(load_assignment(ROOT, owner), read_notebook(path).cells) is None
             else:
                 result = grade_submission(Job(ROOT, assignment, "ada", path, None, Terms(b"key", "cpu"))).result
                 assert result.outcome is Outcome.REJECTED

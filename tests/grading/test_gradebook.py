@@ -20,7 +20,7 @@ from autograder.grading.assignments import load_assignment
 from autograder.grading.gradebook import ClassBook
 from autograder.grading.marks import HandMark, HandMarks, final_scores, read_scores
 from autograder.notebooks.fitting import fit
-from autograder.notebooks.reading import parse_cells
+from autograder.notebooks.reading import parse_notebook
 from autograder.results import Outcome, SubmissionResult, Text, Verdict
 from tests.conftest import TINY, Answer
 
@@ -71,7 +71,7 @@ def save(
 
     def run(student: str, pair: float, mask: float, submitted: Path | None = None, seen: str = "seen by") -> HandMarks:
         text = nbformat.writes(answered(reflection=f"{seen} {student}"))
-        notebook = fit(parse_cells(text.encode(), "a.ipynb"), tiny_source, tiny_release).notebook
+        notebook = fit(parse_notebook(text.encode(), "a.ipynb"), tiny_source, tiny_release).notebook
         verdicts = {
             "pair-frequencies": Verdict("pair-frequencies", pair, 2.0, None, Text("said", "说"), ()),
             "causal-mask": Verdict("causal-mask", mask, 1.0, None, Text("said", "说"), ()),

@@ -300,6 +300,32 @@ def test_a_figure_is_shown_as_a_picture() -> None:
     assert output.data["image/png"].startswith("iVBORw0KGgo")
 
 
+MAGICS = [
+    "%matplotlib inline",
+    "%matplotlib",
+    "%matplotlib notebook",
+    "%matplotlib widget",
+    "%matplotlib qt",
+    "%pylab inline",
+    "%gui qt",
+    "%config InlineBackend.figure_format = 'retina'",
+    "%load_ext autoreload\n%autoreload 2",
+    "%%time",
+    "%reload_ext autoreload",
+]
+
+
+@pytest.mark.usefixtures("start")
+def test_magics_of_other_machines_do_not_end_their_cell() -> None:
+    """The code below each of them runs, and figures are still pictures."""
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    done = Run(*(f"{magic}\nprint('reached')\n{draw}" for magic in MAGICS), "x = 1")
+    assert done.execution.ending is Ending.FINISHED
+    for index, magic in enumerate(MAGICS):
+        assert "reached" in done.text(index), (magic, done.error(index))
+        assert any("image/png" in output.get("data", {}) for output in done.notebook.cells[index].outputs), magic
+
+
 def test_the_kernel_has_the_variables_it_was_given() -> None:
     """And the address of the examiner is one of them."""
     run = Run("import os; print(os.environ['OF_THE_GRADER'])", environment={"OF_THE_GRADER": "said 文字"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -12,48 +11,10 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from autograder.notebooks.fitting import Fitted, defined_names, fit, grade_id, is_answer, is_test
-from autograder.notebooks.reading import parse_cells
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_test
+from autograder.notebooks.fitting import Fitted
 from tests.conftest import TINY
-
-Cells = list[NotebookNode]
-PAIR_ANSWER = "def pair_frequencies(d_model, base=10000.0):\n    return 'mine'"
-MASK_ANSWER = "def causal_mask(length, device=None):\n    return 'my mask'"
-
-
-@pytest.fixture
-def fitted(tiny_source: NotebookNode, tiny_release: NotebookNode) -> Callable[[NotebookNode], Fitted]:
-    """Writes the submission as a file would hold it, reads it and fits it."""
-
-    def run(submitted: NotebookNode) -> Fitted:
-        text = json.dumps(submitted, ensure_ascii=False)  # not nbformat's writer: it would mend what is broken
-        return fit(parse_cells(text.encode(), "a.ipynb"), tiny_source, tiny_release)
-
-    return run
-
-
-@pytest.fixture
-def submission(answered: Callable[..., NotebookNode]) -> NotebookNode:
-    """The released notebook, with both answers of our own."""
-    return answered(pair_frequencies=PAIR_ANSWER, causal_mask=MASK_ANSWER, reflection="I saw dots.")
-
-
-def ids(notebook: NotebookNode) -> list[str]:
-    return [cell["id"] for cell in notebook.cells]
-
-
-def source_of(notebook: NotebookNode, name: str) -> str:
-    (cell,) = [cell for cell in notebook.cells if cell["id"] == name]
-    text: str = cell.source
-    return text
-
-
-def position(notebook: NotebookNode, name: str) -> int:
-    return ids(notebook).index(name)
-
-
-def code(source: str, **metadata: object) -> NotebookNode:
-    return nbformat.v4.new_code_cell(source, metadata=metadata)
+from tests.notebooks.helpers import MASK_ANSWER, PAIR_ANSWER, Cells, code, ids, position, source_of
 
 
 def test_an_honest_submission_is_the_source_with_its_answers(

@@ -12,7 +12,7 @@ import pytest
 
 from autograder.errors import UnreadableNotebook
 from autograder.notebooks import reading
-from autograder.notebooks.reading import SubmittedCell, parse_cells, read_cells
+from autograder.notebooks.reading import SubmittedCell, parse_notebook, read_notebook
 
 CELL = {"cell_type": "code", "id": "c1", "metadata": {}, "source": "x = 1\ny = 2", "outputs": [], "execution_count": 3}
 
@@ -28,12 +28,14 @@ def cell(**changes: Any) -> dict[str, Any]:
 def test_a_plain_notebook() -> None:
     """Kind, source, nbgrader's id and the cell's name or id."""
     marks = {"name": "pair", "nbgrader": {"grade_id": "pair"}, "tags": ["skip-execution"]}
-    cells = parse_cells(notebook(CELL, cell(metadata=marks), {"cell_type": "markdown", "source": "text"}), "a.ipynb")
-    assert cells == [
+    cells = parse_notebook(
+        notebook(CELL, cell(metadata=marks), {"cell_type": "markdown", "source": "text"}), "a.ipynb"
+    ).cells
+    assert cells == (
         SubmittedCell("code", "x = 1\ny = 2", None, "c1"),
         SubmittedCell("code", "x = 1\ny = 2", "pair", "pair"),
         SubmittedCell("markdown", "text", None, None),
-    ]
+    )
 
 
 WHOLE = notebook(CELL)
@@ -60,7 +62,7 @@ FORMS: dict[str, bytes] = {
 @pytest.mark.parametrize("data", FORMS.values(), ids=FORMS)
 def test_the_same_cell_in_every_form(data: bytes) -> None:
     """Encodings, line ends, formats and debris of other tools do not matter."""
-    assert parse_cells(data, "a.ipynb") == [SubmittedCell("code", "x = 1\ny = 2", None, "c1")]
+    assert parse_notebook(data, "a.ipynb").cells == (SubmittedCell("code", "x = 1\ny = 2", None, "c1"),)
 
 
 ODD_CELLS: dict[str, dict[str, Any]] = {
@@ -85,7 +87,7 @@ ODD_CELLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("odd", ODD_CELLS.values(), ids=ODD_CELLS)
 def test_an_odd_cell_is_a_cell(odd: dict[str, Any]) -> None:
     """It is read as far as it goes, and never runs unless it is code."""
-    (found,) = parse_cells(notebook(odd), "a.ipynb")
+    (found,) = parse_notebook(notebook(odd), "a.ipynb").cells
     assert found.kind == ("code" if odd.get("cell_type") == "code" else "markdown")
     assert found.grade_id is None
     assert isinstance(found.source, str)
@@ -94,13 +96,13 @@ def test_an_odd_cell_is_a_cell(odd: dict[str, Any]) -> None:
 
 def test_a_bad_name_leaves_the_id() -> None:
     """Half of the identity is better than none."""
-    (found,) = parse_cells(notebook(cell(metadata={"name": 5})), "a.ipynb")
+    (found,) = parse_notebook(notebook(cell(metadata={"name": 5})), "a.ipynb").cells
     assert found.cell_id == "c1"
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
     """JSON can hold it; no kernel can be sent it, and no file can be written with it."""
-    (found,) = parse_cells(rb'{"cells": [{"cell_type": "code", "source": "s = \"\ud83d\""}]}', "a.ipynb")
+    (found,) = parse_notebook(rb'{"cells": [{"cell_type": "code", "source": "s = \"\ud83d\""}]}', "a.ipynb").cells
     assert found.source == 's = "?"'
 
 
@@ -130,14 +132,14 @@ UNREADABLE: dict[str, tuple[bytes, str]] = {
 def test_what_is_no_notebook_is_said(data: bytes, why: str) -> None:
     """One typed error that names the file and what is wrong with it."""
     with pytest.raises(UnreadableNotebook, match=why) as caught:
-        parse_cells(data, "a.ipynb")
+        parse_notebook(data, "a.ipynb")
     assert "a.ipynb" in str(caught.value)
 
 
 @pytest.mark.parametrize("sheet", [{"cells": None}, {"cells": 5}, {}, None, 3], ids=repr)
 def test_odd_worksheets_have_no_cells(sheet: object) -> None:
     """Format 3 with debris in it is a notebook without cells."""
-    assert parse_cells(json.dumps({"worksheets": [sheet]}).encode(), "a.ipynb") == []
+    assert parse_notebook(json.dumps({"worksheets": [sheet]}).encode(), "a.ipynb").cells == ()
 
 
 def test_changed_bytes_are_cells_or_unreadable() -> None:
@@ -154,7 +156,7 @@ def test_changed_bytes_are_cells_or_unreadable() -> None:
             else:
                 data[at : at + chance.randrange(8)] = data[at : at + chance.randrange(8)]
         try:
-            found = parse_cells(bytes(data), "a.ipynb")
+            found = parse_notebook(bytes(data), "a.ipynb").cells
         except UnreadableNotebook:
             unreadable += 1
         else:
@@ -166,7 +168,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     """From disk, the same."""
     path = tmp_path / "Hausaufgabe 第一次.ipynb"
     path.write_bytes(WHOLE)
-    assert read_cells(path) == parse_cells(WHOLE, "a.ipynb")
+    assert read_notebook(path) == parse_notebook(WHOLE, "a.ipynb")
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +177,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "a.ipynb"
     path.write_bytes(WHOLE)
     with pytest.raises(UnreadableNotebook, match="at most 10"):
-        read_cells(path)
+        read_notebook(path)
 
 
 def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
@@ -186,4 +188,4 @@ def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "gone")
     for path in (tmp_path / "missing.ipynb", folder, pipe, link):
         with pytest.raises(UnreadableNotebook, match=path.name):
-            read_cells(path)
+            read_notebook(path)

@@ -8,6 +8,10 @@ from autograder.results import ByHand, CriterionResult, Outcome, SubmissionResul
 
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 TITLES = {"form": Text("shape and dtype", "形状与 dtype"), "values": Text("values", "数值")}
+MOVED = Text(
+    "cells were in another order; back in their place: wavelengths", "单元格顺序被打乱，已放回原位：wavelengths"
+)
+RESTORED = Text(f"changed and restored: tools {EVIL}", f"被改动，已恢复原文：tools {EVIL}")
 EXERCISES = {"pair-frequencies": 2.0, "wavelengths": 1.0, "shift-matrix": 3.0}
 
 
@@ -53,6 +57,7 @@ def made_class(size: int = 16) -> list[SubmissionResult]:
             outcome=Outcome.PARTLY_GRADED,
             reason=stopped,
             exercises=(*submission(3).exercises[:2], unjudged),
+            repairs=(MOVED, RESTORED),
         )
     )
     nothing = Text(f"no notebook {EVIL}", f"没有笔记本 {EVIL}")
@@ -60,5 +65,5 @@ def made_class(size: int = 16) -> list[SubmissionResult]:
         Verdict(exercise, 0.0, points, "rejected", nothing, (), judged=False) for exercise, points in EXERCISES.items()
     )
     results.append(SubmissionResult("student-92", Outcome.REJECTED, nothing, 0.01, rejected))
-    results.append(replace(submission(10), student=EVIL))
+    results.append(replace(submission(10), student=EVIL, repairs=(RESTORED,)))
     return sorted(results, key=lambda result: result.student)

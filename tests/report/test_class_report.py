@@ -53,8 +53,23 @@ def test_it_says_what_happened() -> None:
         "With 17 submissions a correlation is a hint at best.",
         "Answers graded by hand (reflection) are not in them",
         "student-16 (2.1 s)",
+        "What was repaired",
+        "1cells were in another order; back in their place: wavelengthsstudent-91",
+        f"2changed and restored: tools {EVIL}{EVIL}, student-91",
+        "mended before they ran: 2 of 19.",
     ):
         assert part in text, part
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_without_repairs_nothing_is_said_of_them(language: Language) -> None:
+    """No section and no link to it."""
+    results = [replace(one, repairs=()) for one in made_class()]
+    html = class_page("02-lesson", "Clocks", results, language)
+    assert WORDS["repairs"].in_language(language) not in html
+    assert 'id="repairs"' not in html
+    assert '#repairs"' not in html
+    assert 'href="#repairs"' in page(language)
 
 
 def test_what_students_chose_is_text() -> None:
@@ -159,6 +174,9 @@ def test_the_public_json_makes_a_report_too(tmp_path: Path) -> None:
     found = read_results(paths, "02-lesson")
     assert [(one.student, one.score, one.outcome) for one in found] == [
         (one.student, one.score, one.outcome) for one in made_class()
+    ]
+    assert [[repair.en for repair in one.repairs] for one in found] == [
+        [repair.en for repair in one.repairs] for one in made_class()
     ]
     assert [[v.judged for v in one.exercises] for one in found] == [
         [v.judged for v in one.exercises] for one in made_class()

@@ -15,7 +15,7 @@ from nbformat.v4 import new_output
 
 from autograder.grading.marks import HandMark, HandMarks
 from autograder.notebooks.fitting import fit
-from autograder.notebooks.reading import parse_cells
+from autograder.notebooks.reading import parse_notebook
 from autograder.report.feedback import MAX_SHOWN_CHARACTERS, WORDS, feedback_page
 from autograder.results import ByHand, CriterionResult, Language, Outcome, SubmissionResult, Text, Verdict
 from tests.conftest import TINY, Answer
@@ -71,7 +71,7 @@ def executed(tiny_source: NotebookNode, tiny_release: NotebookNode, answered: An
 
     def make(code: str | None = None, printed: str = "", png: object = PNG, alt: object = "three dots") -> str:
         submitted = answered(**({"pair_frequencies": code} if code is not None else {}))
-        notebook = fit(parse_cells(json.dumps(submitted).encode(), "a.ipynb"), tiny_source, tiny_release).notebook
+        notebook = fit(parse_notebook(json.dumps(submitted).encode(), "a.ipynb"), tiny_source, tiny_release).notebook
         notebook = copy.deepcopy(notebook)
         for cell in notebook.cells:
             if cell["id"] == "draw-dots":
@@ -202,6 +202,14 @@ def test_long_code_and_output_are_cut(executed: Callable[..., str]) -> None:
 def test_a_submission_without_points_has_a_page() -> None:
     """Nothing to divide by."""
     assert "0 / 0" in page(result("ada")).text
+
+
+def test_repairs_are_not_the_students_affair() -> None:
+    """The page of a repaired notebook is the page of any other."""
+    plain = result("ada", WRONG, RIGHT)
+    repaired = replace(plain, repairs=(Text("changed and restored: tools", "被改动，已恢复原文：tools"),))
+    for language in ("en", "zh"):
+        assert page(repaired, language=language).text == page(plain, language=language).text  # type: ignore[arg-type]
 
 
 def test_what_is_not_judged_is_shown_with_its_reason() -> None:

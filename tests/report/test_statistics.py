@@ -12,6 +12,7 @@ from autograder.report.statistics import (
     criterion_statistics,
     exercise_statistics,
     mistake_statistics,
+    repair_statistics,
     summary,
 )
 from autograder.results import Outcome, Text, Verdict
@@ -79,6 +80,21 @@ def test_mistakes_are_ranked_with_their_students() -> None:
         ("wavelengths", "unanswered", 40),
     ]
     assert found[0].students == (EVIL, "student-05", "student-10", "student-15")
+
+
+def test_repairs_are_ranked_with_their_students() -> None:
+    """The most frequent first, equals in alphabetical order; students sorted."""
+    results = [
+        replace(submission(number), repairs=tuple(Text(word, word) for word in words))
+        for number, words in enumerate(("ba", "", "cb", "b"))
+    ]
+    found = [(item.repair.en, item.students) for item in repair_statistics(reversed(results))]
+    assert found == [
+        ("b", ("student-00", "student-02", "student-03")),
+        ("a", ("student-00",)),
+        ("c", ("student-02",)),
+    ]
+    assert repair_statistics([submission(1)]) == []
 
 
 def test_criteria_that_everybody_or_nobody_met() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from autograder.report.table import mistake_counts, print_class
@@ -72,6 +74,16 @@ def test_what_was_not_judged_is_no_mistake() -> None:
     text = printed(results)
     assert "timed-out" not in text
     assert "mistakes, the most frequent first" not in text
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, None), (1, "1 notebook "), (3, "3 notebooks ")])
+def test_repaired_notebooks_are_counted(count: int, said: str | None) -> None:
+    """In one line, however much was repaired in each; none when nothing was."""
+    repairs = (Text("changed and restored: tools", "被改动"), Text("missing and put back: imports", "缺失"))
+    text = printed([replace(result(f"s{number}", RIGHT), repairs=repairs * (number < count)) for number in range(4)])
+    lines = [line.strip() for line in text.splitlines() if "repaired" in line]
+    assert lines == ([f"repaired: {said}(listed in the class report)"] if said else [])
+    assert "tools" not in text
 
 
 def test_the_ranking_is_printed() -> None:
