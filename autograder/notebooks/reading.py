@@ -95,7 +95,8 @@ def parse_notebook(data: bytes, name: str) -> Submitted:
     if not isinstance(cells, list):
         raise UnreadableNotebook(f"{name} has no list of cells")
     found = [cell for cell in cells if isinstance(cell, dict)]
-    read = tuple(_cell(cell) for cell in found)
+    texts = [_text(cell) for cell in found]
+    read = tuple(_cell(cell, text) for cell, (text, _) in zip(found, texts, strict=True))
     lengths = [len(cell.source) for cell in read if cell.kind == "code"]
     if lengths and max(lengths) > MAX_CELL_CHARACTERS:
         raise UnreadableNotebook(
@@ -104,31 +105,38 @@ def parse_notebook(data: bytes, name: str) -> Submitted:
     if sum(lengths) > MAX_CODE_CHARACTERS:
         raise UnreadableNotebook(f"{name} has {sum(lengths)} characters of code; {MAX_CODE_CHARACTERS} are allowed")
     repairs = (UTF_16,) if encoding == "utf-16" else ()
-    return Submitted(read, (*repairs, *_told(document, found, len(cells) - len(found))))
+    return Submitted(read, (*repairs, *_told(document, found, texts, len(cells) - len(found))))
 
 
-def _cell(cell: dict[str, Any]) -> SubmittedCell:
-    source = _source(cell)
-    if isinstance(source, list):
-        source = "".join(part for part in source if isinstance(part, str))
+def _cell(cell: dict[str, Any], text: str) -> SubmittedCell:
     metadata = cell.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     nbgrader = metadata.get("nbgrader")
     grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
     names = [name for name in (metadata.get("name"), cell.get("id")) if isinstance(name, str) and name]
     outputs = cell.get("outputs")
-    text = source.replace("\r\n", "\n") if isinstance(source, str) else ""
     return SubmittedCell(
         kind="code" if cell.get("cell_type") == "code" else "markdown",
-        source=text.encode("utf-8", errors="replace").decode("utf-8"),  # a lone surrogate becomes "?"
+        source=text.replace("\r\n", "\n")
+        .encode("utf-8", errors="replace")
+        .decode("utf-8"),  # a lone surrogate becomes "?"
         grade_id=grade_id if isinstance(grade_id, str) else None,
         cell_id=names[0] if names else None,
         outputs=tuple(part for part in outputs if isinstance(part, dict)) if isinstance(outputs, list) else (),
     )
 
 
-def _source(cell: dict[str, Any]) -> Any:
-    return cell.get("source", cell.get("input", ""))
+def _text(cell: dict[str, Any]) -> tuple[str, bool]:
+    """The text of a cell's source, and whether that is all of it."""
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, str):
+        return source, True
+    if not isinstance(source, list):
+        return "", False
+    try:
+        return "".join(source), True
+    except TypeError:
+        return "".join(part for part in source if isinstance(part, str)), False
 
 
 UTF_16 = Text(en="the file was in UTF-16, not in UTF-8", zh="文件是 UTF-16 编码，不是 UTF-8")
@@ -141,10 +149,13 @@ MAX_LANGUAGE = 40
 """Characters that are shown of what a file says about its language."""
 
 
-def _told(document: dict[str, Any], cells: Sequence[dict[str, Any]], left_out: int) -> Iterator[Text]:
+def _told(
+    document: dict[str, Any], cells: Sequence[dict[str, Any]], texts: Sequence[tuple[str, bool]], left_out: int
+) -> Iterator[Text]:
     """What an instructor should know about the file.
 
     Args:
+        texts: of each cell, as `_text` gives it.
         left_out: how many entries of the list of cells were no cells.
     """
     if "cells" not in document or document["cells"] is None:
@@ -164,20 +175,13 @@ def _told(document: dict[str, Any], cells: Sequence[dict[str, Any]], left_out: i
     odd = sum(cell.get("cell_type") not in CELL_TYPES for cell in cells)
     if odd:
         yield Text(en=f"cells of an unknown type, read as text: {odd}", zh=f"{odd} 个单元格类型未知，按文本读取")
-    sources = [_source(cell) for cell in cells]
-    damaged = sum(
-        not isinstance(source, str) and not (isinstance(source, list) and all(isinstance(part, str) for part in source))
-        for source in sources
-    )
+    damaged = sum(not whole for _, whole in texts)
     if damaged:
         yield Text(
             en=f"cells whose source was no text or had gaps, of which the text was kept: {damaged}",
             zh=f"{damaged} 个单元格的内容不是文本或有缺失，只保留其中的文本",
         )
-    halves = sum(
-        any(isinstance(part, str) and HALF.search(part) for part in (source if isinstance(source, list) else [source]))
-        for source in sources
-    )
+    halves = sum(HALF.search(text) is not None for text, _ in texts)
     if halves:
         yield Text(
             en=f"cells with half a character (a lone surrogate), now a question mark: {halves}",
