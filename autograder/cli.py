@@ -41,6 +41,13 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run also figures and experiments that nothing judged needs; they are shown as handed in otherwise",
     )
+    grade.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="EXERCISE",
+        help="judge only this exercise anew (after a change of its test) and keep the other verdicts; may be repeated",
+    )
     grade.add_argument("--quiet", action="store_true", help="print nothing but errors")
     grade.add_argument("--log", type=Path, metavar="FILE", help="append a line for every submission as it ends")
     grade.add_argument("--scheduler", metavar="ADDRESS", help="grade on a Dask cluster, such as tcp://host:8786")

@@ -15,10 +15,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
-from autograder.grading.assignments import assignment_names, load_assignment, owner_of_answers
+from autograder.grading import cluster
+from autograder.grading.assignments import Assignment, assignment_names, load_assignment, owner_of_answers
 from autograder.grading.classroom import Workers, course_key, grade_class, local_workers
 from autograder.grading.gradebook import ClassBook, autograded_place
 from autograder.grading.journal import Journal
+from autograder.grading.keeping import Kept
 from autograder.grading.one import Graded, Job, Terms, grade_submission
 from autograder.grading.submissions import Submission
 from autograder.intake.taking import take_in
@@ -61,6 +63,22 @@ def limits_from(options: argparse.Namespace) -> Limits:
     return replace(Limits(), **{name: value for name, value in asked.items() if value is not None})
 
 
+def exercises_from(options: argparse.Namespace, assignment: Assignment) -> tuple[str, ...]:
+    """The exercises that `--only` names, sorted; () when it was not given."""
+    for exercise in options.only:
+        if exercise in assignment.exercises:
+            continue
+        known = f"Exercises judged automatically: {', '.join(assignment.exercises)}."
+        if exercise in assignment.manual:
+            raise OrderMattersError(f"--only {exercise}: it is graded by hand, in formgrader. {known}")
+        raise OrderMattersError(f"--only {exercise!r}: {assignment.name} has no such exercise. {known}")
+    if options.only and options.all_cells:
+        raise OrderMattersError(
+            "--only runs no more than its exercises need, and --all-cells runs everything. Leave one of them out."
+        )
+    return tuple(sorted(set(options.only)))
+
+
 def run_grade(options: argparse.Namespace) -> int:
     """`autograder grade`: results into gradebook, autograded/, feedback/ and, if asked, JSON; prints the table."""
     root = course_root(options.course)
@@ -71,6 +89,7 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.workers is not None and options.workers < 1:
         raise OrderMattersError(f"--workers is {options.workers}; it must be at least 1.")
     assignment = load_assignment(root, options.assignment)
+    only = exercises_from(options, assignment)
     folder = options.submissions or root / "submitted"
     intake = take_in(folder, assignment.name, assignment_names(root), options.students)
     submissions = intake.submissions
@@ -82,15 +101,25 @@ def run_grade(options: argparse.Namespace) -> int:
     key = course_key(root)
     if options.device == "cuda":
         _require_cuda()
-    terms = Terms(key, options.device, language, limits, sandbox=not options.no_sandbox, all_cells=options.all_cells)
+    terms = Terms(
+        key,
+        options.device,
+        language,
+        limits,
+        sandbox=not options.no_sandbox,
+        all_cells=options.all_cells,
+        only=only,
+    )
     journal = Journal(assignment, terms)
-    known: dict[str, Graded] = {}
-    if not options.rerun:
-        found = (
-            (submission.student, journal.find(submission, autograded_place(assignment, submission.student)))
-            for submission in submissions
-        )
-        known = {student: graded for student, graded in found if graded is not None}
+
+    def earlier(submission: Submission) -> Kept | None:
+        return journal.earlier(submission, autograded_place(assignment, submission.student)) if only else None
+
+    known: dict[str, Kept] = {}
+    for submission in () if options.rerun else submissions:
+        found = journal.find(submission, autograded_place(assignment, submission.student))
+        if found is not None:
+            known[submission.student] = found
     new = [submission for submission in submissions if submission.student not in known]
     for line in intake.lines(root / "journal" / f"{assignment.name}-intake.txt"):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
@@ -98,6 +127,7 @@ def run_grade(options: argparse.Namespace) -> int:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
     count = min(options.workers or os.cpu_count() or 1, len(new))
+    whole = 0
     with ExitStack() as stack:
         # Workers load torch while this process opens the gradebook.
         workers = _workers(options.scheduler, terms)
@@ -108,10 +138,11 @@ def run_grade(options: argparse.Namespace) -> int:
         troubled = 0
 
         def finished(submission: Submission, graded: Graded, *, new: bool) -> None:
-            nonlocal troubled
+            nonlocal troubled, whole
             marks = book.save(graded.result, graded.notebook, submission.notebook)
             if new:
                 journal.add(submission, graded)
+                whole += graded.whole
             write_feedback(
                 assignment,
                 graded.result,
@@ -126,9 +157,10 @@ def run_grade(options: argparse.Namespace) -> int:
             progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
 
         for submission in submissions:
-            if submission.student in known:
-                finished(submission, known[submission.student], new=False)
-        results = [graded.result for graded in known.values()]
+            kept = known.get(submission.student)
+            if kept is not None:
+                finished(submission, Graded(kept.result, kept.executed()), new=False)
+        results = [kept.result for kept in known.values()]
         results += grade_class(
             assignment,
             new,
@@ -136,6 +168,8 @@ def run_grade(options: argparse.Namespace) -> int:
             count=count,
             terms=terms,
             finished=lambda submission, graded: finished(submission, graded, new=True),
+            earlier=earlier,
+            in_flight=cluster.IN_FLIGHT if options.scheduler else None,
         )
     results.sort(key=lambda result: result.student)
     if options.json:
@@ -144,6 +178,12 @@ def run_grade(options: argparse.Namespace) -> int:
     store_results(root, assignment.name, results, sandbox=terms.sandbox)
     report = write_report(assignment, results, language, made_at=datetime.now(UTC), sandbox=terms.sandbox)
     print_class(console, assignment.name, results, language)
+    if only:
+        console.print(
+            f"--only {', '.join(only)}: {len(new) - whole} judged anew in nothing else; "
+            f"{whole} graded whole, without an earlier result to build on.",
+            soft_wrap=True,
+        )
     if options.no_sandbox:
         console.print("graded WITHOUT a sandbox (--no-sandbox): submissions ran as your own programs", style="yellow")
     pages = root / "feedback"
@@ -159,9 +199,7 @@ def _workers(scheduler: str | None, terms: Terms) -> Workers:
     """Processes of this machine, or a cluster's."""
     if scheduler is None:
         return lambda count: local_workers(count, terms)
-    from autograder.grading.cluster import cluster_workers
-
-    return lambda count: cluster_workers(scheduler)
+    return lambda count: cluster.cluster_workers(scheduler)
 
 
 def _log(path: Path, result: SubmissionResult, assignment: str, *, new: bool) -> None:

@@ -162,6 +162,24 @@ def test_numbers_below_their_bound(inside: Path, capsys: pytest.CaptureFixture[s
     assert "must be" in line
 
 
+ONLY = {
+    "unknown": ("causal-maks", (), "'causal-maks': 01-tiny has no such exercise"),
+    "graded by hand": ("reflection", (), "reflection: it is graded by hand, in formgrader"),
+    "with all cells": ("causal-mask", ("--all-cells",), "Leave one of them out"),
+}
+
+
+@pytest.mark.parametrize(("exercise", "more", "said"), ONLY.values(), ids=ONLY)
+def test_only_what_is_judged_automatically(
+    inside: Path, capsys: pytest.CaptureFixture[str], exercise: str, more: tuple[str, ...], said: str
+) -> None:
+    """Another exercise is named, with those that there are; nothing is written."""
+    line = fails(capsys, "grade", TINY, "--only", "pair-frequencies", "--only", exercise, *more)
+    assert said in line
+    assert bool(more) or "pair-frequencies, causal-mask" in line
+    assert not (inside / "gradebook.db").exists()
+
+
 def test_not_a_number_is_no_timeout(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`nan` compares with nothing."""
     assert "must be above 0" in fails(capsys, "grade", TINY, "--cell-timeout", "nan")

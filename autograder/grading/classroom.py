@@ -7,16 +7,20 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+
+from nbformat.v4 import writes
 
 from autograder.errors import OrderMattersError
 from autograder.examiner.process import ExaminerHost
 from autograder.grading.assignments import Assignment
-from autograder.grading.one import Graded, Job, Terms, grade_submission, warm_up
+from autograder.grading.keeping import Kept, executed_before, with_kept
+from autograder.grading.one import Graded, Job, Terms, grade_submission, warm_up, write_verdicts
 from autograder.grading.reasons import without_verdict
 from autograder.grading.submissions import Submission
 from autograder.results import Outcome, SubmissionResult, Text
@@ -25,6 +29,8 @@ log = logging.getLogger(__name__)
 
 KEY_FILE = ".course-key"
 KEY_TIMEOUT_S = 2.0
+IN_FLIGHT = 4
+"""Submissions handed out at a time, for each worker: none waits, and memory does not grow with the class."""
 
 
 def course_key(root: Path) -> bytes:
@@ -91,11 +97,17 @@ def grade_class(
     count: int,
     terms: Terms,
     finished: Callable[[Submission, Graded], None],
+    earlier: Callable[[Submission], Kept | None] = lambda submission: None,
+    in_flight: int | None = None,
 ) -> list[SubmissionResult]:
     """Grade every submission with `count` workers; `finished` is called in this process for each as it ends.
 
     When a worker process is killed (by the system, for want of memory), every submission still waiting is graded after
     all, one at a time, so that only one that kills its worker again goes without.
+
+    Args:
+        earlier: looked up for a submission as it is handed out, where the terms name only some exercises.
+        in_flight: how many submissions are handed out at a time; four for each worker by default.
 
     Returns:
         The results, sorted by student.
@@ -114,20 +126,20 @@ def grade_class(
             notebook=submission.notebook,
             problem=submission.problem,
             terms=terms,
+            earlier=earlier(submission),
         )
 
     def run(batch: Sequence[Submission], with_count: int) -> list[Submission]:
         """Grade the batch; returns those that a dying worker took along."""
         lost = []
-        with workers(with_count) as executor:
-            futures: dict[Future[Graded], Submission] = {}
-            for submission in batch:
-                try:
-                    futures[executor.submit(grade_submission, job(submission))] = submission
-                except BrokenProcessPool:
-                    lost.append(submission)
-            for future in as_completed(list(futures)):
-                submission = futures.pop(future)  # with its result: notebooks of a whole class would fill the memory
+        futures: dict[Future[Graded], Submission] = {}
+
+        def settle() -> None:
+            """Take what has ended, at least one."""
+            ended = wait(futures, return_when=FIRST_COMPLETED).done
+            while ended:
+                future = ended.pop()
+                submission = futures.pop(future)
                 try:
                     graded = future.result()
                 except BrokenProcessPool:
@@ -135,8 +147,19 @@ def grade_class(
                     continue
                 except Exception as error:  # a fault of ours: shown as such, with the class going on
                     log.exception("grading %s failed", submission.student)
-                    graded = _fault(assignment, submission, error)
+                    graded = _fault(assignment, submission, error, terms, earlier(submission))
                 take(submission, graded)
+
+        with workers(with_count) as executor:
+            for submission in batch:
+                try:
+                    futures[executor.submit(grade_submission, job(submission))] = submission
+                except BrokenProcessPool:
+                    lost.append(submission)
+                if len(futures) >= (in_flight or IN_FLIGHT * with_count):
+                    settle()
+            while futures:
+                settle()
         return [submission for submission in batch if submission in lost]
 
     lost = run(submissions, count) if submissions else []
@@ -145,18 +168,24 @@ def grade_class(
     for submission in lost:
         if run([submission], 1):
             killed = RuntimeError("the worker process was killed, twice; is there enough memory?")
-            take(submission, _fault(assignment, submission, killed))
+            take(submission, _fault(assignment, submission, killed, terms, earlier(submission)))
     return sorted(results, key=lambda result: result.student)
 
 
-def _fault(assignment: Assignment, submission: Submission, error: Exception) -> Graded:
+def _fault(assignment: Assignment, submission: Submission, error: Exception, terms: Terms, kept: Kept | None) -> Graded:
     what = f"{type(error).__name__}: {error}"
     why = Text(
         en=f"The grader itself failed on this submission ({what}). Please report it; no points were given.",
         zh=f"评分程序处理此提交时出错（{what}）。请报告该问题；未给出分数。",
     )
-    verdicts = tuple(
-        without_verdict(exercise, points, "grader-failed", why, judged=False)
+    verdicts = {
+        exercise: without_verdict(exercise, points, "grader-failed", why, judged=False)
         for exercise, points in assignment.exercises.items()
-    )
-    return Graded(SubmissionResult(submission.student, Outcome.REJECTED, why, 0.0, verdicts), None)
+    }
+    before = executed_before(kept)
+    if kept is None or before is None:
+        return Graded(SubmissionResult(submission.student, Outcome.REJECTED, why, 0.0, tuple(verdicts.values())), None)
+    write_verdicts(before, {exercise: verdicts[exercise] for exercise in terms.only}, terms.language)
+    exercises = tuple(with_kept(verdicts, kept.result, terms.only).values())
+    result = replace(kept.result, outcome=Outcome.PARTLY_GRADED, reason=why, seconds=0.0, exercises=exercises)
+    return Graded(result, writes(before, indent=1), whole=False)

@@ -11,6 +11,8 @@ from autograder.errors import OrderMattersError
 CONNECT_TIMEOUT_S = 10.0
 RETRIES = 3
 """How often a submission is tried again when the worker that graded it is gone."""
+IN_FLIGHT = 1000
+"""Submissions handed to the scheduler at a time: more than the workers that a cluster has for a class."""
 
 
 @contextmanager

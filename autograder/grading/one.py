@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -18,6 +18,7 @@ from autograder.examiner.process import Examiner, ExaminerAddress, ExaminerDied,
 from autograder.examiner.rules import parsed
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers, owner_of_texts
+from autograder.grading.keeping import Kept, executed_before, reason_of, take_over, with_kept
 from autograder.kernels import warm
 from autograder.kernels.execution import Execution, Place, execute
 from autograder.kernels.limits import Limits
@@ -39,6 +40,7 @@ class Terms:
         device: "auto", "cpu" or "cuda".
         sandbox: whether kernels run in one.
         all_cells: run also the figures and experiments that nothing judged needs.
+        only: ids of the exercises that are judged anew where an earlier result is known, sorted; () for all.
     """
 
     course_key: bytes = field(repr=False)
@@ -47,6 +49,7 @@ class Terms:
     limits: Limits = field(default_factory=Limits)
     sandbox: bool = True
     all_cells: bool = False
+    only: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -56,7 +59,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class Job:
-    """One submission for a worker; plain data, so that it can travel."""
+    """One submission for a worker; plain data, so that it can travel.
+
+    Attributes:
+        earlier: the result whose verdicts are kept where the terms name only some exercises; None: all are judged.
+    """
 
     root: Path
     assignment: str
@@ -64,6 +71,7 @@ class Job:
     notebook: Path | None
     problem: Text | None
     terms: Terms
+    earlier: Kept | None = None
 
 
 GPU = Path("/dev/nvidiactl")
@@ -72,15 +80,15 @@ GPU = Path("/dev/nvidiactl")
 
 @dataclass(frozen=True)
 class Graded:
-    """The result, and the executed notebook as JSON text (None when nothing was run)."""
+    """The result, and the executed notebook as JSON text (None when nothing was run).
+
+    Attributes:
+        whole: whether every exercise was judged in this run; otherwise some verdicts are kept from an earlier one.
+    """
 
     result: SubmissionResult
     notebook: str | None
-
-
-@cache
-def _assignment(root: Path, name: str) -> Assignment:
-    return load_assignment(root, name)
+    whole: bool = True
 
 
 _hosts: list[ExaminerHost] = []
@@ -142,7 +150,7 @@ _one_at_a_time = threading.Lock()
 
 def _grade_submission(job: Job) -> Graded:
     started = time.monotonic()
-    assignment = _assignment(job.root, job.assignment)
+    assignment = load_assignment(job.root, job.assignment)
     if job.notebook is None:
         assert job.problem is not None
         return _rejected(job, assignment, job.problem, started)
@@ -155,29 +163,32 @@ def _grade_submission(job: Job) -> Graded:
     fitted = fit(submitted, assignment.source, assignment.release)
     if not fitted.found or _other_lesson(assignment, submitted.cells):
         return _rejected(job, assignment, _wrong_notebook(assignment, submitted.cells), started)
-    needed = None if job.terms.all_cells else needed_cells(fitted.notebook, assignment.source)
+    before = executed_before(job.earlier)
+    kept = job.earlier.result if job.earlier and before is not None else None
+    anew = job.terms.only if kept else tuple(assignment.exercises)
+    tests = {f"test-{exercise}" for exercise in anew}
+    needed = None if job.terms.all_cells else needed_cells(fitted.notebook, assignment.source, tests)
     verdicts, execution = run_and_judge(
         job.terms, job.student, assignment, fitted.notebook, frozenset(fitted.missing), needed
     )
     if needed is not None:
         _keep_handed_in(fitted, needed, job.terms.limits)
-    write_verdicts(fitted.notebook, verdicts, job.terms.language)
-    stopped = reasons.stopped_reason(execution, fitted.notebook)
-    unjudged = [verdict for verdict in verdicts.values() if not verdict.judged]
-    reason = stopped
-    if reason is None and unjudged:
-        names = ", ".join(verdict.exercise for verdict in unjudged)
-        reason = Text(en=f"not judged: {names} ({unjudged[0].mistake})", zh=f"未评分：{names}（{unjudged[0].mistake}）")
+    if before is not None:
+        take_over(fitted.notebook, before, tests)
+    write_verdicts(fitted.notebook, {exercise: verdicts[exercise] for exercise in anew}, job.terms.language)
+    verdicts = with_kept(verdicts, kept, anew)
+    exercises = tuple(verdicts[exercise] for exercise in assignment.exercises)
+    reason = reason_of(reasons.stopped_reason(execution, fitted.notebook), exercises, kept, anew)
     result = SubmissionResult(
         student=job.student,
-        outcome=Outcome.PARTLY_GRADED if unjudged or stopped else Outcome.GRADED,
+        outcome=Outcome.PARTLY_GRADED if reason else Outcome.GRADED,
         reason=reason,
         seconds=time.monotonic() - started,
-        exercises=tuple(verdicts[exercise] for exercise in assignment.exercises),
+        exercises=exercises,
         by_hand=_by_hand(assignment),
         repairs=fitted.repairs,
     )
-    return Graded(result, text_of(fitted.notebook))
+    return Graded(result, text_of(fitted.notebook), whole=kept is None)
 
 
 def _admitted(terms: Terms) -> tuple[Examiner, socket.socket]:
@@ -323,9 +334,12 @@ def write_verdicts(notebook: NotebookNode, verdicts: dict[str, Verdict], languag
 
     What the answer printed stays; lines on stderr are kept as ordinary output, for nbgrader takes any line on stderr
     for a failed test.
+
+    Args:
+        verdicts: by exercise; the test cells of other exercises are left as they are.
     """
     for cell in notebook.cells:
-        if not is_test(cell):
+        if not is_test(cell) or _exercise(cell) not in verdicts:
             continue
         verdict = verdicts[_exercise(cell)]
         kept = []

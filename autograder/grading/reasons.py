@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from nbformat import NotebookNode
 
@@ -33,6 +34,9 @@ ENDINGS = {
     Ending.NO_KERNEL: Text(en="no kernel could be started: {detail}", zh="无法启动内核：{detail}"),
 }
 
+NOT_REACHED = "not-reached"
+"""The slug of an exercise before whose verdict the notebook stopped."""
+
 
 def stopped_reason(execution: Execution, notebook: NotebookNode) -> Text | None:
     """Why the execution ended early, or None."""
@@ -46,6 +50,12 @@ def stopped_reason(execution: Execution, notebook: NotebookNode) -> Text | None:
     )
 
 
+def not_judged(unjudged: Sequence[Verdict]) -> Text:
+    """Which exercises of a notebook that ran to its end have no verdict."""
+    names, mistake = ", ".join(verdict.exercise for verdict in unjudged), unjudged[0].mistake
+    return Text(en=f"not judged: {names} ({mistake})", zh=f"未评分：{names}（{mistake}）")
+
+
 def without_verdict(exercise: str, points: float, mistake: str, message: Text, *, judged: bool) -> Verdict:
     """No points, with the reason."""
     return Verdict(exercise, 0.0, points, mistake, message, (), judged=judged)
@@ -56,7 +66,7 @@ def not_reached(exercise: str, points: float, why: Text) -> Verdict:
     return without_verdict(
         exercise,
         points,
-        "not-reached",
+        NOT_REACHED,
         Text(en=f"Not judged: {why.en}.", zh=f"未评分：{why.zh}。"),
         judged=False,
     )

@@ -11,13 +11,13 @@ import ast
 import re
 import symtable
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from nbformat import NotebookNode
 
-from autograder.notebooks.cells import is_answer, is_test
+from autograder.notebooks.cells import grade_id, is_answer, is_test
 
 UNSEEN_USES = re.compile(
     r"\b(eval|exec|globals|locals|get_ipython|__main__|__import__|gc|inspect|_getframe)\b|\bsys\.modules\b|\bvars\(\s*\)"
@@ -42,34 +42,39 @@ class Names:
     reads_later: frozenset[str] = frozenset()
 
 
-def needed_cells(notebook: NotebookNode, source: NotebookNode) -> frozenset[int]:
+def needed_cells(notebook: NotebookNode, source: NotebookNode, only: Collection[str] = ()) -> frozenset[int]:
     """The places of the code cells that have to run.
 
     Args:
         notebook: a submission, fitted.
         source: the instructor's notebook.
+        only: grade ids of the test cells that are to be judged, where it is not all of them. Another test cell then
+            runs only when a cell that runs takes a name from it.
     """
     given = {cell["id"]: cell.source for cell in source.cells if not is_test(cell) and not is_answer(cell)}
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    tests = frozenset(index for index in code if is_test(notebook.cells[index]))
     optional = {index for index in code if given.get(notebook.cells[index]["id"]) == notebook.cells[index].source}
+    if only:
+        optional |= {index for index in tests if grade_id(notebook.cells[index]) not in only}
     running = set(code) - optional
-    own = (notebook.cells[index].source for index in running if not is_test(notebook.cells[index]))
-    if any(UNSEEN_USES.search(source) for source in own):
+    if any(UNSEEN_USES.search(notebook.cells[index].source) for index in running - tests):
         return frozenset(code)
     names = {index: names_of(notebook.cells[index].source) for index in code}
     fresh = set(running)
     while fresh:
-        found = {provider for index in fresh for provider in _providers(index, names)}
+        found = {provider for index in fresh for provider in _providers(index, names, tests)}
         fresh = found - running
         running |= fresh
     return frozenset(running)
 
 
-def _providers(cell: int, names: dict[int, Names]) -> Iterator[int]:
-    """The cells from which this one takes names."""
+def _providers(cell: int, names: dict[int, Names], tests: frozenset[int]) -> Iterator[int]:
+    """The cells from which this one takes names. A test takes from another test what it never sets itself."""
     for name in names[cell].reads:
+        own = name in names[cell].changes
         for earlier in sorted((index for index in names if index < cell), reverse=True):
-            if name in names[earlier].binds | names[earlier].changes:
+            if name in names[earlier].binds | names[earlier].changes and not (own and {cell, earlier} <= tests):
                 yield earlier
             if name in names[earlier].binds:
                 break

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import logging
 import os
 import stat
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbformat import NotebookNode
+from nbgrader.utils import determine_grade
 
 from autograder.errors import OrderMattersError
 from autograder.grading import classroom
 from autograder.grading.assignments import Assignment, load_assignment
 from autograder.grading.classroom import KEY_FILE, course_key, grade_class
-from autograder.grading.one import Graded, Job, Terms
+from autograder.grading.keeping import Kept
+from autograder.grading.one import Graded, Job, Terms, write_verdicts
 from autograder.grading.submissions import Submission
 from autograder.kernels.limits import Limits
 from autograder.results import Outcome, SubmissionResult, Text, Verdict
@@ -200,3 +208,104 @@ def test_an_error_while_saving_does_not_grade_the_rest(class_: Class) -> None:
         )
     gate.set()
     assert len(started) <= 2
+
+
+class Executed(str):
+    """An executed notebook whose end can be seen."""
+
+
+def test_what_is_in_memory_does_not_grow_with_the_class(class_: Class) -> None:
+    """Four submissions for each worker are on their way at a time; earlier results are looked up for these alone."""
+    seen: list[weakref.ref[Executed]] = []
+    looked_up: list[str] = []
+    most_alive, ahead, done = 0, 0, 0
+
+    def work(job: Job) -> Graded:
+        notebook = Executed("{}")
+        seen.append(weakref.ref(notebook))
+        return replace(graded(job), notebook=notebook)
+
+    def earlier(submission: Submission) -> None:
+        looked_up.append(submission.student)
+
+    def finished(submission: Submission, one: Graded) -> None:
+        nonlocal most_alive, ahead, done
+        gc.collect()
+        most_alive = max(most_alive, sum(one() is not None for one in seen))
+        ahead = max(ahead, len(looked_up) - done)
+        done += 1
+
+    class_.monkeypatch.setattr(classroom, "grade_submission", work)
+    grade_class(
+        class_.assignment,
+        [Submission(f"student-{number:03d}", Path("x.ipynb")) for number in range(100)],
+        workers=lambda count: ThreadPoolExecutor(count),
+        count=2,
+        terms=Terms(b"key"),
+        finished=finished,
+        earlier=earlier,
+    )
+    assert done == len(looked_up) == 100
+    assert ahead == 8
+    assert 0 < most_alive <= 8
+
+
+def test_a_cluster_gets_more_at_a_time(class_: Class) -> None:
+    """As many as the caller says, whatever the number of cores here."""
+    gate = threading.Event()
+    started: list[str] = []
+
+    def work(job: Job) -> Graded:
+        started.append(job.student)
+        if len(started) == 30:
+            gate.set()
+        assert gate.wait(30)
+        return graded(job)
+
+    class_.monkeypatch.setattr(classroom, "grade_submission", work)
+    results = grade_class(
+        class_.assignment,
+        [Submission(f"student-{number:03d}", Path("x.ipynb")) for number in range(40)],
+        workers=lambda count: ThreadPoolExecutor(30),
+        count=1,
+        terms=Terms(b"key"),
+        finished=lambda submission, one: None,
+        in_flight=30,
+    )
+    assert len(results) == 40
+
+
+def test_a_fault_of_ours_in_one_exercise_keeps_the_others(
+    class_: Class, tiny_source: NotebookNode, tmp_path: Path
+) -> None:
+    """The earlier verdicts and their points in the notebook stay; the exercise that was to be judged says why not."""
+    first = tuple(
+        Verdict(exercise, points, points, None, Text("said", "说"), ())
+        for exercise, points in class_.assignment.exercises.items()
+    )
+    executed = copy.deepcopy(tiny_source)
+    write_verdicts(executed, {verdict.exercise: verdict for verdict in first}, "en")
+    place = tmp_path / "executed.ipynb"
+    place.write_text(nbformat.writes(executed), encoding="utf-8")
+    saved: list[Graded] = []
+
+    def work(job: Job) -> Graded:
+        raise RuntimeError("a fault of ours")
+
+    class_.monkeypatch.setattr(classroom, "grade_submission", work)
+    (result,) = grade_class(
+        class_.assignment,
+        [Submission("ada", Path("ada.ipynb"))],
+        workers=lambda count: ThreadPoolExecutor(count),
+        count=1,
+        terms=Terms(b"key", only=("causal-mask",)),
+        finished=lambda submission, one: saved.append(one),
+        earlier=lambda submission: Kept(SubmissionResult("ada", Outcome.GRADED, None, 1.0, first), place),
+    )
+    assert (result.outcome, result.score) == (Outcome.PARTLY_GRADED, 2.0)
+    assert (result.exercises[0], result.exercises[1].mistake) == (first[0], "grader-failed")
+    (one,) = saved
+    shown = nbformat.reads(str(one.notebook), as_version=4)
+    points = {cell["id"]: determine_grade(cell)[0] for cell in shown.cells if cell["id"].startswith("test-")}
+    assert points == {"test-pair-frequencies": 2.0, "test-causal-mask": 0.0}
+    assert not one.whole

@@ -10,6 +10,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
+from autograder.notebooks.cells import is_test
 from autograder.notebooks.slicing import Names, names_of, needed_cells
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -105,6 +106,50 @@ def test_no_code_at_all() -> None:
     assert names_of("") == names_of("# only words") == Names()
 
 
+def ran_for(submitted: NotebookNode, *only: str) -> list[int]:
+    """The cells that run when only these tests are judged."""
+    source = new_notebook(cells=[cell for cell in submitted.cells if not cell["id"].startswith("own")])
+    return sorted(needed_cells(submitted, source, only))
+
+
+def test_only_the_tests_asked_for_run() -> None:
+    """With all that the student wrote, and what it needs; a figure that only another test needs stays out."""
+    submitted = notebook(
+        ("given", "import torch"),
+        ("given", "table = [1]"),
+        ("answer", "def f(x):\n    return torch.sin(x)"),
+        ("test", "assert f(1) == table"),
+        ("answer", "def g(x):\n    return x"),
+        ("test", "assert g(1) == 1"),
+        ("own", "print(g(2))"),
+    )
+    assert ran_for(submitted, "test-5") == [0, 2, 4, 5, 6]
+    assert ran_for(submitted, "test-3", "test-5") == ran(submitted) == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("taking", "expected"),
+    [
+        (("test", "assert f(helper)"), [0, 1, 2]),
+        (("own", "print(helper)"), [0, 1, 2, 3]),
+        (("test", "try:\n    helper = f()\nexcept E:\n    fail()\nassert helper"), [0, 2]),
+        (("test", "helper = 2\nassert f(helper)"), [0, 2]),
+    ],
+    ids=["a test", "the student's own", "a test that sets it in its own way", "a test that sets it"],
+)
+def test_another_test_runs_where_something_is_taken_from_it(taking: tuple[str, str], expected: list[int]) -> None:
+    """A helper that it defines is there; a name that two tests each set for themselves binds neither to the other."""
+    cells = [("answer", "def f(x): return x"), ("test", "helper = 1\nassert f(helper)"), taking]
+    if taking[0] == "own":
+        cells.append(("test", "assert f(2)"))
+    assert ran_for(notebook(*cells), f"test-{len(cells) - 1}") == expected
+
+
+def test_code_that_may_reach_any_name_makes_all_tests_run() -> None:
+    """Also where one of them is asked for."""
+    assert ran_for(notebook(("test", "n = 1"), ("own", "eval('n')"), ("test", "assert n")), "test-2") == [0, 1, 2]
+
+
 SOURCES = sorted((ROOT / "source").rglob("*.ipynb"))
 
 
@@ -119,3 +164,15 @@ def test_of_each_lesson_less_than_half_of_the_given_cells_run(path: Path) -> Non
     ]
     needed = needed_cells(lesson, lesson)
     assert len(needed & set(given)) < len(given) / 2
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_lessons_exercises_can_be_judged_one_at_a_time(path: Path) -> None:
+    """No test of a lesson makes more than one other run, and none runs a cell that the whole lesson does not."""
+    lesson = nbformat.reads(json.dumps(json.loads(path.read_text(encoding="utf-8"))), as_version=4)
+    tests = {index for index, cell in enumerate(lesson.cells) if is_test(cell)}
+    whole = needed_cells(lesson, lesson)
+    for index in tests:
+        needed = needed_cells(lesson, lesson, [lesson.cells[index].metadata["nbgrader"]["grade_id"]])
+        assert index in needed <= whole
+        assert len(needed & tests) <= 2, lesson.cells[index]["id"]
