@@ -294,7 +294,17 @@ class TestWithKernels:
         submit(answered(), "student-01")
         folder = tmp_path / "submitted"
         (folder / "student-02.ipynb").write_bytes(b"")
-        arguments = ("grade", TINY, "--submissions", str(folder), "--quiet", "--log", str(tmp_path / "run.log"))
+        arguments = (
+            "grade",
+            TINY,
+            "--submissions",
+            str(folder),
+            "--quiet",
+            "--log",
+            str(tmp_path / "run.log"),
+            "--workers",
+            "1",
+        )
         for _ in range(2):
             done = self.run(tiny_course, *arguments)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

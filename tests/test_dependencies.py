@@ -18,7 +18,13 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CONDA_NAMES = {"pytorch": "torch"}
-IMPORT_NAMES = {"jupyter-client": "jupyter_client", "jupyter-core": "jupyter_core", "pyyaml": "yaml", "pyzmq": "zmq"}
+IMPORT_NAMES = {
+    "ipython": "IPython",
+    "jupyter-client": "jupyter_client",
+    "jupyter-core": "jupyter_core",
+    "pyyaml": "yaml",
+    "pyzmq": "zmq",
+}
 
 
 def declared() -> dict[str, Requirement]:

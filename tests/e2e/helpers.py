@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,14 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from autograder import commands
+from autograder.cli import main
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = Path(sys.executable).parent
 GIVEN = ("imports", "given-encoding", "multi-head-attention")
 """The lessons' own code cells that answers and tests need. Of the others (figures, experiments) a class runs none."""
-TEST_TIMEOUT_S = 8.0
-"""Long enough for an honest test cell on a busy machine; an endless one is waited for this long."""
+COURSE_KEY = b"the same for all courses of these tests, whose examiners can be one process"
 
 Document = dict[str, Any]
 
@@ -105,8 +110,14 @@ def run(command: str, *arguments: str | Path, cwd: Path, timeout_s: float = 600.
 def grade(
     root: Path, assignment: str, submissions: Path, *options: str, name: str = "results"
 ) -> tuple[Done, dict[str, Any]]:
-    """`autograder grade … --json`; the command's end, and what it wrote."""
+    """`autograder grade … --json`; the command's end, and what it wrote.
+
+    With one worker unless `options` say otherwise: each starts a warm process, and other tests run beside this one.
+    `grade_here` is quicker.
+    """
     results = root / f"{name}.json"
+    if "--workers" not in options:
+        options = ("--workers", "1", *options)
     done = run(
         "autograder",
         "grade",
@@ -115,11 +126,42 @@ def grade(
         submissions,
         "--json",
         results,
-        "--test-timeout",
-        str(TEST_TIMEOUT_S),
         *options,
         cwd=root,
     )
+    assert done.status == 0, done.stdout + done.stderr
+    return done, json.loads(results.read_text(encoding="utf-8"))
+
+
+class _Here(Executor):
+    """A worker that is this process."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:  # as an executor does
+            future.set_exception(error)
+        return future
+
+
+def grade_here(
+    root: Path, assignment: str, submissions: Path, *options: str, name: str = "results"
+) -> tuple[Done, dict[str, Any]]:
+    """As `grade`, but in this process, whose warm process and examiners serve the next call too."""
+    results = root / f"{name}.json"
+    if not (root / ".course-key").exists():
+        (root / ".course-key").write_bytes(COURSE_KEY)
+    arguments = ["grade", assignment, "--submissions", str(submissions), "--json", str(results), *options]
+    out, errors = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(errors),
+    ):
+        patch.chdir(root)
+        patch.setattr(commands, "_workers", lambda scheduler, terms: lambda count: contextlib.nullcontext(_Here()))
+        done = Done(main(arguments), out.getvalue(), errors.getvalue())
     assert done.status == 0, done.stdout + done.stderr
     return done, json.loads(results.read_text(encoding="utf-8"))
 

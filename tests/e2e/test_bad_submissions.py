@@ -21,6 +21,7 @@ from tests.e2e.helpers import (
     by_student,
     course_folder,
     grade,
+    grade_here,
     notebook_path,
     read,
     short_lesson,
@@ -186,7 +187,7 @@ def test_regrading(bad: BadClass) -> None:
     release = read(notebook_path(bad.root, "release", LESSON))
     write(answered(release), again / "marked.ipynb")
     (again / "nonsense.ipynb").write_bytes(RUN["nonsense"].file(release))
-    _, results = grade(bad.root, LESSON, again, "--workers", "1", name="again")
+    _, results = grade_here(bad.root, LESSON, again, name="again")
     found = by_student(results)
     assert (found["aaron"]["outcome"], found["aaron"]["score"]) == ("rejected", 0.0)
     for student in ("marked", "nonsense"):

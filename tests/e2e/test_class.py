@@ -20,6 +20,7 @@ from tests.e2e.helpers import (
     by_student,
     course_folder,
     grade,
+    grade_here,
     max_score,
     notebook_path,
     read,
@@ -52,13 +53,14 @@ class GradedClass:
 
 @pytest.fixture(scope="module", params=ASSIGNMENTS)
 def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
-    """A lesson's sample class, graded once."""
+    """A lesson's sample class, graded once: the second's by the command, the others' in this process."""
     root = course_folder(tmp_path_factory.mktemp("course") / "course")
     students = sample_class(request.param)
     if request.param != SECOND:
         students = {name: students[name] for name in FEW}
     write_class(root, request.param, root / "submitted", students)
-    done, results = grade(root, request.param, root / "submitted", "--workers", "1")
+    graded_by = grade if request.param == SECOND else grade_here
+    done, results = graded_by(root, request.param, root / "submitted")
     return GradedClass(root, request.param, students, done, results)
 
 
@@ -214,7 +216,7 @@ def test_chinese_differs_in_messages_only(graded: GradedClass, tmp_path: Path) -
         shutil.copyfile(
             notebook_path(graded.root, f"submitted/{name}", graded.assignment), root / f"files/{name}.ipynb"
         )
-    _, results = grade(root, graded.assignment, root / "files", "--language", "zh", "--workers", "1")
+    _, results = grade_here(root, graded.assignment, root / "files", "--language", "zh")
     assert_schema(results, graded.assignment, "zh")
     found = by_student(results)
     assert tuple(found) == names

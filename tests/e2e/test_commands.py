@@ -92,18 +92,19 @@ def test_refusal_through_the_shell(course: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_check_accepts_right_work(course: Path) -> None:
+def test_check_accepts_right_work(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`autograder check` on a whole lesson, right answers in place: status 0 and full points; nothing is written."""
     student = sample_class(LESSON)["student-02"]
     release = read(notebook_path(course, "release", LESSON))
     notebook = course / f"{LESSON} mine.ipynb"
     notebook.write_bytes(student.form(student.notebook(release)))
     before = sorted(course.rglob("*"))
-    done = run("autograder", "check", notebook, cwd=course)
-    assert done.status == 0, done.stdout + done.stderr
+    status = main(["check", str(notebook), "--course", str(course)])
+    said = capsys.readouterr()
+    assert status == 0, said
     marks = [cell.metadata.get("nbgrader", {}) for cell in release.cells]
     points = sum(mark.get("points", 0) for mark in marks)
-    assert f"{LESSON}: {points:g} / {points:g}, graded" in done.stdout
+    assert f"{LESSON}: {points:g} / {points:g}, graded" in said.out
     assert sorted(course.rglob("*")) == before
 
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from tests.conftest import TINY, Answer
-from tests.e2e.helpers import by_student, grade, run
+from tests.e2e.helpers import by_student, grade_here, run
 from tests.intake.makers import write_zip, zip_bytes
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_a_canvas_download(tiny_course: Path, answered: Answer, tmp_path: Path) 
         'student,name,canvas\nstudent-01,"Surname, Name",\nstudent-02,,12\nstudent-03,李雷,\nstudent-09,Absent,\n',
         encoding="utf-8",
     )
-    done, results = grade(tiny_course, TINY, download, "--students", str(students))
+    done, results = grade_here(tiny_course, TINY, download, "--students", str(students))
     found = by_student(results)
     assert {name: (one["outcome"], one["score"]) for name, one in found.items()} == {
         "student-01": ("graded", 3.0),
@@ -58,7 +58,7 @@ def test_a_canvas_download(tiny_course: Path, answered: Answer, tmp_path: Path) 
     assert (tiny_course / "feedback" / "student-03" / TINY / f"{TINY}.html").exists()
     assert not list(tmp_path.rglob("evil*"))
 
-    again, _ = grade(tiny_course, TINY, download, "--students", str(students))
+    again, _ = grade_here(tiny_course, TINY, download, "--students", str(students))
     assert "5 unchanged" in again.stdout
 
 
@@ -74,7 +74,7 @@ def test_a_moodle_download(tiny_course: Path, answered: Answer, tmp_path: Path) 
             "No Name_204_assignsubmission_onlinetext/onlinetext.html": "<p>text</p>",
         },
     )
-    done, results = grade(tiny_course, TINY, download, "--language", "zh")
+    done, results = grade_here(tiny_course, TINY, download, "--language", "zh")
     assert {name: one["score"] for name, one in by_student(results).items()} == {
         "Name Surname_202": 3.0,
         "Name Surname_203": 2.0,

@@ -15,7 +15,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from tests.conftest import TINY, Answer
-from tests.e2e.helpers import COMMANDS, by_student, grade, without_seconds
+from tests.e2e.helpers import COMMANDS, by_student, grade_here, without_seconds
 
 pytestmark = pytest.mark.slow
 
@@ -61,14 +61,14 @@ def test_killed_runs_come_to_what_one_run_comes_to(tiny_course: Path, answered: 
         time.sleep(draw.uniform(0.5, LONGEST_S))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    _, resumed = grade(tiny_course, TINY, folder)
+    _, resumed = grade_here(tiny_course, TINY, folder)
     entries = (tiny_course / "journal" / f"{TINY}.jsonl").read_text(encoding="utf-8").splitlines()
     kept = [json.loads(line)["key"] for line in entries if line.startswith('{"key"') and line.endswith("}")]
     assert len(kept) == len(set(kept)) == SUBMISSIONS
     after_kills = marks(tiny_course)
     pages = {path.parent.parent.name for path in (tiny_course / "feedback").rglob("*.html")}
 
-    _, undisturbed = grade(tiny_course, TINY, folder, "--rerun", name="undisturbed")
+    _, undisturbed = grade_here(tiny_course, TINY, folder, "--rerun", name="undisturbed")
     assert comparable(resumed) == comparable(undisturbed)
     assert after_kills == marks(tiny_course)
     assert pages == set(by_student(undisturbed))

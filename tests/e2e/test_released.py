@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
 import json
 import re
@@ -167,20 +168,23 @@ def _printed(outputs: list[NotebookNode]) -> str:
     return "".join(output.text for output in outputs if output.output_type == "stream")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("assignment", ASSIGNMENTS)
-def test_untouched_release_stops_with_an_explanation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
-    """ "Run all" before the first answer: everything runs up to the first exercise, whose check says what to do."""
-    notebook = read(notebook_path(ROOT, "release", assignment))
-    first_test = next(cell["id"] for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade"))
-    ids = [cell["id"] for cell in notebook.cells]
-    notebook.cells = notebook.cells[: ids.index(first_test) + 1]  # "Run all" stops there
-    outputs = _run(notebook, bare, tmp_path)
-    assert next(name for name, found in outputs.items() if _errors(found)) == first_test
-    (error,) = _errors(outputs[first_test])
+def _up_to_the_first_test(notebook: NotebookNode) -> tuple[list[NotebookNode], str]:
+    """The code cells that "Run all" runs in an untouched notebook, and the id of the last one."""
+    found = []
+    for cell in copy.deepcopy(notebook).cells:
+        if cell.cell_type == "code":
+            cell["id"] = f"untouched-{cell['id']}"
+            found.append(cell)
+            if cell.metadata.get("nbgrader", {}).get("grade"):
+                break
+    return found, found[-1]["id"]
+
+
+def _assert_says_what_to_do(outputs: list[NotebookNode]) -> None:
+    (error,) = _errors(outputs)
     assert error.startswith("CheckFailed: ")
     assert "no answer yet. Write it in the cell above" in error
-    shown = next(output for output in outputs[first_test] if output.output_type == "error").traceback
+    shown = next(output for output in outputs if output.output_type == "error").traceback
     assert len(shown) == 1, "the explanation stands alone, without a traceback"
 
 
@@ -201,14 +205,22 @@ print("seconds", time.process_time())
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
-def test_answered_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
-    """With answers in place all cells run, every check passes, nothing of ours is imported, in a minute on two cores.
+def test_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
+    """ "Run all" in one kernel: first before the first answer, then with answers in place. Nothing of ours is there.
 
-    The minute is the kernel's own processor time: the time on the wall depends on what else the machine does.
+    Untouched, everything runs up to the first exercise, whose check says what to do. Answered, all cells run and every
+    check passes, in a minute on two cores: of the kernel's own processor time, for the time on the wall depends on what
+    else the machine does.
     """
-    notebook = sample_class(assignment)["student-01"].notebook(read(notebook_path(ROOT, "release", assignment)))
+    notebook = read(notebook_path(ROOT, "release", assignment))
+    untouched, first_test = _up_to_the_first_test(notebook)
+    notebook = sample_class(assignment)["student-01"].notebook(notebook)
     notebook.cells.append(new_code_cell(dedent(MEASURE), id="measure"))
+    notebook.cells[:0] = untouched
     outputs = _run(notebook, bare, tmp_path)
+    before = {cell["id"]: outputs.pop(cell["id"]) for cell in untouched}
+    assert next(name for name, found in before.items() if _errors(found)) == first_test
+    _assert_says_what_to_do(before[first_test])
     for name, found in outputs.items():
         assert _errors(found) == [], name
     measured = _printed(outputs.pop("measure"))

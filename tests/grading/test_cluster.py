@@ -15,7 +15,6 @@ from autograder.errors import OrderMattersError
 from autograder.grading.assignments import load_assignment
 from autograder.grading.classroom import Workers, grade_class, local_workers
 from autograder.grading.cluster import cluster_workers
-from autograder.grading.keeping import Kept
 from autograder.grading.one import Graded, Terms
 from autograder.grading.submissions import Submission
 from autograder.results import SubmissionResult
@@ -74,38 +73,6 @@ def test_a_killed_worker_changes_nothing(tiny_course: Path, submissions: list[Su
     assert cluster_results == local
     scores = [result.score for result in local[:3]]
     assert scores[0] == 3.0 > scores[1] > scores[2] == 2.0
-
-
-def test_one_exercise_is_judged_anew_on_a_cluster(tiny_course: Path, submissions: list[Submission]) -> None:
-    """The worker reads the earlier executed notebook where it lies; the first exercise's verdict is the earlier one."""
-    from distributed import LocalCluster
-
-    kept: dict[str, Kept] = {}
-
-    def keep(submission: Submission, one: Graded) -> None:
-        place = submission.notebook.with_suffix(".executed") if submission.notebook else None
-        assert place is not None
-        place.write_text(str(one.notebook), encoding="utf-8")
-        verdicts = (replace(one.result.exercises[0], mistake="a mark of the earlier run"), *one.result.exercises[1:])
-        kept[submission.student] = Kept(replace(one.result, exercises=verdicts), place)
-
-    whole: list[bool] = []
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        for terms, finished in (
-            (TERMS, keep),
-            (replace(TERMS, only=("causal-mask",)), lambda submission, one: whole.append(one.whole)),
-        ):
-            results = grade_class(
-                load_assignment(tiny_course, TINY),
-                submissions[:3],
-                workers=lambda count: cluster_workers(cluster.scheduler_address),
-                count=1,
-                terms=terms,
-                finished=finished,
-                earlier=lambda submission: kept.get(submission.student),
-            )
-    assert whole == [False] * 3
-    assert [result.exercises for result in results] == [kept[result.student].result.exercises for result in results]
 
 
 def test_no_scheduler_is_a_clear_error() -> None:

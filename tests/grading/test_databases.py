@@ -24,7 +24,7 @@ from autograder.grading.assignments import load_assignment
 from autograder.grading.configuration import programs_found
 from autograder.grading.gradebook import ClassBook, _add_student, _alone
 from tests.conftest import TINY
-from tests.e2e.helpers import COMMANDS, by_student, course_folder, grade
+from tests.e2e.helpers import COMMANDS, by_student, course_folder, grade_here
 from tests.sample_class import write_class
 
 PROGRAMS = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
@@ -121,7 +121,7 @@ class TestPostgreSQL:
             marked = gradebook.find_grade("test-wavelengths", SECOND, SECOND, "student-01")
             marked.manual_score = 0.25
             gradebook.db.commit()
-        _, results = grade(root, SECOND, tmp_path / SECOND, "--db", server, "--rerun")
+        _, results = grade_here(root, SECOND, tmp_path / SECOND, "--db", server, "--rerun")
         assert by_student(results)["student-01"]["outcome"] == "graded"
         with Gradebook(server, "order-matters") as gradebook:
             marked = gradebook.find_grade("test-wavelengths", SECOND, SECOND, "student-01")

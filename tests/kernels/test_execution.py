@@ -91,9 +91,17 @@ def sleepers() -> list[str]:
     return found
 
 
+@pytest.fixture(params=["sandbox", "no sandbox"])
+def start(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A kernel in a sandbox, and one of this user."""
+    token = where.set(request.param)
+    yield
+    where.reset(token)
+
+
 @pytest.fixture(params=["sandbox", "no sandbox", "fresh process"])
-def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A kernel in a sandbox, one of this user, and one started anew, as on systems where forking is not safe."""
+def any_start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """And one started anew, as on systems where forking is not safe; each takes as long as loading torch."""
     if request.param == "fresh process":
         monkeypatch.setattr(warm, "FORKING_IS_SAFE", False)
     token = where.set(request.param)
@@ -111,7 +119,7 @@ def _own_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyt
         yield
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("any_start")
 def test_outputs_are_written_and_an_error_does_not_stop_the_notebook() -> None:
     """Streams, results and errors stand in their cells; later cells run and share the state."""
     run = Run("x = 40\nprint('said')", "x + 2", "1 / 0", "print(x)", "", "x = (", "print('end')")
@@ -253,7 +261,7 @@ def test_a_notebook_runs_in_a_folder_of_its_own_and_leaves_nothing() -> None:
     assert leftovers() == before
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("any_start")
 @pytest.mark.parametrize("code", ["import os; os._exit(0)", "while True: pass"], ids=["died", "timed out"])
 def test_nothing_is_left_after_a_bad_end(code: str) -> None:
     """Neither folders nor processes, also ones that the kernel started."""
@@ -266,7 +274,7 @@ def test_nothing_is_left_after_a_bad_end(code: str) -> None:
     assert not sleepers()
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("any_start")
 def test_what_the_graders_user_has_set_up_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither IPython's start-up files, nor PYTHONPATH, nor PYTHONSTARTUP of whoever grades."""
     startup = tmp_path / "ipython" / "profile_default" / "startup"
