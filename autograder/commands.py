@@ -31,7 +31,7 @@ from autograder.report.class_report import write_report
 from autograder.report.feedback_pages import write_feedback
 from autograder.report.stored import store_results
 from autograder.report.table import print_class
-from autograder.results import Language, Outcome, SubmissionResult, class_to_json, printable
+from autograder.results import Language, Outcome, SubmissionResult, Verdict, class_to_json, printable, sharing
 
 
 def _console(quiet: bool = False) -> Console:
@@ -116,10 +116,11 @@ def run_grade(options: argparse.Namespace) -> int:
         return journal.earlier(submission, autograded_place(assignment, submission.student)) if only else None
 
     known: dict[str, Kept] = {}
+    verdicts: dict[Verdict, Verdict] = {}
     for submission in () if options.rerun else submissions:
         found = journal.find(submission, autograded_place(assignment, submission.student))
         if found is not None:
-            known[submission.student] = found
+            known[submission.student] = replace(found, result=sharing(found.result, verdicts))
     new = [submission for submission in submissions if submission.student not in known]
     for line in intake.lines(root / "journal" / f"{assignment.name}-intake.txt"):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -177,6 +177,15 @@ class SubmissionResult:
             by_hand=tuple(ByHand(exercise, points) for exercise, points in data["by_hand"]),
             repairs=tuple(Text.from_json(item) for item in data.get("repairs", ())),  # older entries have none
         )
+
+
+def sharing(result: SubmissionResult, known: dict[Verdict, Verdict]) -> SubmissionResult:
+    """The result with verdicts that `known` has already, and adds those that it has not.
+
+    Students make the same mistakes: a class has far fewer different verdicts than verdicts, and these are most of what
+    is kept of it in memory.
+    """
+    return replace(result, exercises=tuple(known.setdefault(verdict, verdict) for verdict in result.exercises))
 
 
 def class_to_json(assignment: str, results: list[SubmissionResult], language: Language) -> dict[str, Any]:

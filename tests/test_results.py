@@ -16,6 +16,7 @@ from autograder.results import (
     Text,
     Verdict,
     class_to_json,
+    sharing,
 )
 
 FORM = CriterionResult("form", Text("shape", "形状"), 0.5, 0.5)
@@ -97,3 +98,21 @@ def test_repairs_survive_json_and_older_entries_have_none() -> None:
 def test_every_language_of_the_course_is_spoken() -> None:
     """A text answers in each language, and differently."""
     assert [Text("yes", "是").in_language(language) for language in LANGUAGES] == ["yes", "是"]
+
+
+def test_equal_verdicts_are_kept_once() -> None:
+    """The same object, whoever was judged; another verdict stays another."""
+
+    def verdict(score: float) -> Verdict:
+        text = Text(en="said", zh="说了")
+        return Verdict("x", score, 2.0, None, text, (CriterionResult("values", text, score, 2.0),))
+
+    known: dict[Verdict, Verdict] = {}
+    shared = [
+        sharing(SubmissionResult(name, Outcome.GRADED, None, 1.0, (verdict(2.0), verdict(score))), known)
+        for name, score in (("student-01", 1.0), ("student-02", 2.0), ("student-03", 1.0))
+    ]
+    assert [result.score for result in shared] == [3.0, 4.0, 3.0]
+    assert shared[0].exercises[0] is shared[1].exercises[0] is shared[1].exercises[1] is shared[2].exercises[0]
+    assert shared[0].exercises[1] is shared[2].exercises[1]
+    assert len(known) == 2

@@ -23,7 +23,7 @@ from autograder.grading.keeping import Kept, executed_before, with_kept
 from autograder.grading.one import Graded, Job, Terms, grade_submission, warm_up, write_verdicts
 from autograder.grading.reasons import without_verdict
 from autograder.grading.submissions import Submission
-from autograder.results import Outcome, SubmissionResult, Text
+from autograder.results import Outcome, SubmissionResult, Text, Verdict, sharing
 
 log = logging.getLogger(__name__)
 
@@ -113,10 +113,11 @@ def grade_class(
         The results, sorted by student.
     """
     results: list[SubmissionResult] = []
+    verdicts: dict[Verdict, Verdict] = {}
 
     def take(submission: Submission, graded: Graded) -> None:
         finished(submission, graded)
-        results.append(graded.result)
+        results.append(sharing(graded.result, verdicts))
 
     def job(submission: Submission) -> Job:
         return Job(
