@@ -33,10 +33,13 @@ def store_results(root: Path, assignment: str, results: Iterable[SubmissionResul
         "assignment": assignment,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "sandbox": sandbox,
-        "results": [result.to_json() for result in results],
     }
     whole = path.with_suffix(".json.part")
-    whole.write_text(json.dumps(document) + "\n", encoding="utf-8")
+    with whole.open("w", encoding="utf-8") as file:  # one by one: the text of a large class need not be in memory
+        file.write(json.dumps(document).removesuffix("}") + ', "results": [')
+        for number, result in enumerate(results):
+            file.write(",\n" * bool(number) + json.dumps(result.to_json()))
+        file.write("]}\n")
     os.replace(whole, path)
     return path
 
