@@ -19,7 +19,6 @@ from pathlib import Path
 from tests.benchmarks.grading import ASSIGNMENT, ROOT, STUDENTS, WORKERS, steady_seconds
 from tests.sample_class import write_class
 
-
 REPEATS = 3
 """Of a small class, whose time varies by a tenth from run to run; the median counts."""
 
