@@ -56,7 +56,7 @@ browser:
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null; } \
 	    || echo "chromedriver is missing; the tests of the pages are skipped (Debian: sudo apt install chromium chromium-driver)"
 
-test: $(INSTALLED) sandbox browser ## test: everything, kernels and processes included
+test: $(INSTALLED) sandbox browser ## test: kernels and processes included; THOROUGH=1: also what repeats it for every lesson
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(INSTALLED) sandbox ## check: format, lint, types, notebooks up to date, the quick tests

@@ -286,8 +286,15 @@ def submit(tmp_path: Path) -> Callable[[NotebookNode, str], Path]:
     return write
 
 
+NOT_THOROUGH = pytest.mark.skip(reason="takes minutes and repeats another check; `make test THOROUGH=1` runs it")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole classes first, then what starts processes: no worker is left with minutes of work at the end."""
+    if not os.environ.get("CI") and not os.environ.get("THOROUGH"):
+        for item in items:
+            if item.get_closest_marker("thorough"):
+                item.add_marker(NOT_THOROUGH)
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, "e2e" not in item.path.parts))
 
 

@@ -51,7 +51,10 @@ class GradedClass:
         return by_student(self.results)
 
 
-@pytest.fixture(scope="module", params=ASSIGNMENTS)
+LESSONS = [name if name == SECOND else pytest.param(name, marks=pytest.mark.thorough, id=name) for name in ASSIGNMENTS]
+
+
+@pytest.fixture(scope="module", params=LESSONS)
 def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     """A lesson's sample class, graded once: the second's by the command, the others' in this process."""
     root = course_folder(tmp_path_factory.mktemp("course") / "course")

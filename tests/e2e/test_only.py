@@ -126,6 +126,7 @@ def test_a_changed_exercise_is_judged_anew_and_the_rest_stays(tiny_course: Path,
 SUBMISSIONS = 8
 
 
+@pytest.mark.thorough
 def test_a_killed_run_is_taken_up(tiny_course: Path, answered: Answer) -> None:
     """What it had judged anew is not run again, and in the end everything is as one run leaves it."""
     root = tiny_course

@@ -17,7 +17,7 @@ from nbgrader.api import Gradebook
 from tests.conftest import TINY, Answer
 from tests.e2e.helpers import COMMANDS, by_student, grade_here, without_seconds
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 SUBMISSIONS = 10
 KILLS = int(os.environ.get("KILLS", "3"))

@@ -204,7 +204,10 @@ print("seconds", time.process_time())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+@pytest.mark.parametrize(
+    "assignment",
+    [ASSIGNMENTS[0], *(pytest.param(name, marks=pytest.mark.thorough, id=name) for name in ASSIGNMENTS[1:])],
+)
 def test_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
     """ "Run all" in one kernel: first before the first answer, then with answers in place. Nothing of ours is there.
 

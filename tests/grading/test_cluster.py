@@ -56,6 +56,7 @@ def graded(
     return [replace(result, seconds=0.0) for result in results]
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_changes_nothing(tiny_course: Path, submissions: list[Submission]) -> None:
     """Two workers; one is killed as soon as there is a result. Every submission is graded once, as by local workers."""
     from distributed import Client, LocalCluster
