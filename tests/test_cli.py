@@ -287,36 +287,6 @@ class TestWithKernels:
             check=False,
         )
 
-    def test_quiet_with_a_log_for_batch_use(
-        self, tiny_course: Path, tmp_path: Path, answered: Answer, submit: Callable[..., Path]
-    ) -> None:
-        """Nothing is printed; the log has a line for each submission, in this run and in the next."""
-        submit(answered(), "student-01")
-        folder = tmp_path / "submitted"
-        (folder / "student-02.ipynb").write_bytes(b"")
-        arguments = (
-            "grade",
-            TINY,
-            "--submissions",
-            str(folder),
-            "--quiet",
-            "--log",
-            str(tmp_path / "run.log"),
-            "--workers",
-            "1",
-        )
-        for _ in range(2):
-            done = self.run(tiny_course, *arguments)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        lines = [line.split("\t") for line in (tmp_path / "run.log").read_text(encoding="utf-8").splitlines()]
-        assert sorted((line[2], line[3], line[4]) for line in lines) == [
-            ("student-01", "graded", "3/3"),
-            ("student-01", "graded before", "3/3"),
-            ("student-02", "rejected", "0/3"),
-            ("student-02", "rejected before", "0/3"),
-        ]
-        assert {line[1] for line in lines} == {TINY}
-
     def test_grade_writes_everything(
         self, tiny_course: Path, tmp_path: Path, answered: Answer, submit: Callable[..., Path]
     ) -> None:

@@ -269,7 +269,10 @@ def _content(cell: Document) -> tuple[object, ...]:
 
 
 @second
-@pytest.mark.parametrize(("edition", "verdict"), [("release", "VALIDATION FAILED"), ("source", "Success!")])
+@pytest.mark.parametrize(
+    ("edition", "verdict"),
+    [pytest.param("release", "VALIDATION FAILED", marks=pytest.mark.thorough), ("source", "Success!")],
+)
 def test_nbgrader_validate(graded: GradedClass, edition: str, verdict: str) -> None:
     """`nbgrader validate` fails on the released notebook and succeeds on the instructor's."""
     done = run("nbgrader", "validate", notebook_path(graded.root, edition, graded.assignment), cwd=graded.root)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from autograder.cli import main
-from tests.e2e.helpers import ROOT, course_folder, notebook_path, read, run
+from tests.conftest import TINY, Answer
+from tests.e2e.helpers import ROOT, course_folder, grade_here, notebook_path, read, run, write
 from tests.sample_class import ASSIGNMENTS, sample_class
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("commands")]
@@ -137,3 +138,21 @@ def test_sample_class_is_written_by_a_command(course: Path, tmp_path: Path) -> N
     assert done.status == 0, done.stderr
     written = sorted(folder.rglob("*.ipynb"))
     assert written == [folder / name / LESSON / f"{LESSON}.ipynb" for name in sample_class(LESSON)]
+
+
+def test_quiet_with_a_log_for_batch_use(tiny_course: Path, answered: Answer) -> None:
+    """Nothing is printed; the log has a line for each submission, in this run and in the next."""
+    folder = tiny_course / "handed in"
+    write(answered(), folder / "student-01.ipynb")
+    (folder / "student-02.ipynb").write_bytes(b"")
+    for _ in range(2):
+        done, _results = grade_here(tiny_course, TINY, folder, "--quiet", "--log", str(folder / "run.log"))
+        assert (done.stdout, done.stderr) == ("", "")
+    lines = [line.split("\t") for line in (folder / "run.log").read_text(encoding="utf-8").splitlines()]
+    assert sorted((line[2], line[3], line[4]) for line in lines) == [
+        ("student-01", "graded", "3/3"),
+        ("student-01", "graded before", "3/3"),
+        ("student-02", "rejected", "0/3"),
+        ("student-02", "rejected before", "0/3"),
+    ]
+    assert {line[1] for line in lines} == {TINY}

@@ -24,7 +24,12 @@ from tests.sample_class.student import GRADED, Student, plain, without_ids, with
 
 SEED = 1
 STUDENTS = [
-    pytest.param(assignment, student, id=f"{assignment[:2]}-{name}")
+    pytest.param(
+        assignment,
+        student,
+        id=f"{assignment[:2]}-{name}",
+        marks=[pytest.mark.thorough] if assignment != ASSIGNMENTS[1] else [],
+    )
     for assignment in ASSIGNMENTS
     for name, student in sample_class(assignment).items()
     if student.outcome == GRADED  # the others end or stop the process that runs them
