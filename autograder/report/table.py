@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text as RichText
 
+from autograder.report.statistics import NO_ANSWER
 from autograder.results import Language, Outcome, SubmissionResult, printable
 
 STYLES = {Outcome.GRADED: "", Outcome.PARTLY_GRADED: "yellow", Outcome.REJECTED: "red"}
@@ -39,6 +40,12 @@ def print_class(console: Console, assignment: str, results: Sequence[SubmissionR
     if repaired:
         notebooks = "notebook" if repaired == 1 else "notebooks"
         console.print(f"repaired: {repaired} {notebooks} (listed in the class report)")
+    blank = Counter(
+        verdict.exercise for result in results for verdict in result.exercises if verdict.mistake in NO_ANSWER
+    )
+    if blank:
+        listed = ", ".join(f"{exercise} ({count})" for exercise, count in sorted(blank.items()))
+        console.print(f"students without an answer: {listed}", markup=False, highlight=False, soft_wrap=True)
     counts = mistake_counts(results)
     if not counts:
         return
@@ -53,13 +60,13 @@ def print_class(console: Console, assignment: str, results: Sequence[SubmissionR
 def mistake_counts(results: Sequence[SubmissionResult]) -> list[tuple[tuple[str, str], int]]:
     """How many submissions made each named mistake: ((exercise, mistake), count), the most frequent first.
 
-    What was not judged (a rejected submission, a test cell out of time) is no mistake and is left out.
+    What was not judged (a rejected submission, a test cell out of time) or not answered is no mistake and is left out.
     """
     counts = Counter(
         (verdict.exercise, verdict.mistake)
         for result in results
         for verdict in result.exercises
-        if verdict.judged and verdict.mistake
+        if verdict.judged and verdict.mistake and verdict.mistake not in NO_ANSWER
     )
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 

@@ -76,6 +76,17 @@ def test_what_was_not_judged_is_no_mistake() -> None:
     assert "mistakes, the most frequent first" not in text
 
 
+BLANK = (("attention", "unanswered"), ("wavelengths", "answer-missing"))
+
+
+def test_what_was_not_answered_is_no_mistake() -> None:
+    """It is counted on a line of its own, by exercise."""
+    blank = [Verdict(name, 0.0, 1.0, slug, Text("", ""), ()) for name, slug in BLANK]
+    results = [result("a", WRONG, *blank), result("b", blank[0])]
+    assert mistake_counts(results) == [(("pair-frequencies", "column-index"), 1)]
+    assert "students without an answer: attention (2), wavelengths (1)" in printed(results, width=160)
+
+
 @pytest.mark.parametrize(("count", "said"), [(0, None), (1, "1 notebook "), (3, "3 notebooks ")])
 def test_repaired_notebooks_are_counted(count: int, said: str | None) -> None:
     """In one line, however much was repaired in each; none when nothing was."""
