@@ -128,7 +128,7 @@ def run_grade(options: argparse.Namespace) -> int:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
     count = min(options.workers or os.cpu_count() or 1, len(new))
-    whole = 0
+    whole = anew = 0
     with ExitStack() as stack:
         # Workers load torch while this process opens the gradebook.
         workers = _workers(options.scheduler, terms)
@@ -139,11 +139,12 @@ def run_grade(options: argparse.Namespace) -> int:
         troubled = 0
 
         def finished(submission: Submission, graded: Graded, *, new: bool) -> None:
-            nonlocal troubled, whole
+            nonlocal troubled, whole, anew
             marks = book.save(graded.result, graded.notebook, submission.notebook)
             if new:
                 journal.add(submission, graded)
-                whole += graded.whole
+                whole += graded.whole and graded.notebook is not None
+                anew += not graded.whole
             write_feedback(
                 assignment,
                 graded.result,
@@ -181,7 +182,7 @@ def run_grade(options: argparse.Namespace) -> int:
     print_class(console, assignment.name, results, language)
     if only:
         console.print(
-            f"--only {', '.join(only)}: {len(new) - whole} judged anew in nothing else; "
+            f"--only {', '.join(only)}: {anew} submissions judged anew in that alone; "
             f"{whole} graded whole, without an earlier result to build on.",
             soft_wrap=True,
         )

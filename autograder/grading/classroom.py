@@ -14,8 +14,6 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from nbformat.v4 import writes
-
 from autograder.errors import OrderMattersError
 from autograder.examiner.process import ExaminerHost
 from autograder.grading.assignments import Assignment
@@ -23,6 +21,7 @@ from autograder.grading.keeping import Kept, executed_before, with_kept
 from autograder.grading.one import Graded, Job, Terms, grade_submission, warm_up, write_verdicts
 from autograder.grading.reasons import without_verdict
 from autograder.grading.submissions import Submission
+from autograder.notebooks.executed import text_of
 from autograder.results import Outcome, SubmissionResult, Text, Verdict, sharing
 
 log = logging.getLogger(__name__)
@@ -189,4 +188,4 @@ def _fault(assignment: Assignment, submission: Submission, error: Exception, ter
     write_verdicts(before, {exercise: verdicts[exercise] for exercise in terms.only}, terms.language)
     exercises = tuple(with_kept(verdicts, kept.result, terms.only).values())
     result = replace(kept.result, outcome=Outcome.PARTLY_GRADED, reason=why, seconds=0.0, exercises=exercises)
-    return Graded(result, writes(before, indent=1), whole=False)
+    return Graded(result, text_of(before), whole=False)

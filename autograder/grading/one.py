@@ -156,11 +156,11 @@ def _grade_submission(job: Job) -> Graded:
         return _rejected(job, assignment, job.problem, started)
     try:
         submitted = read_notebook(job.notebook)
+        fitted = fit(submitted, assignment.source, assignment.release)
     except UnreadableNotebook as error:
         text = reasons.UNREADABLE
         why = Text(en=text.en.format(why=error), zh=text.zh.format(why=error))
         return _rejected(job, assignment, why, started)
-    fitted = fit(submitted, assignment.source, assignment.release)
     if not fitted.found or _other_lesson(assignment, submitted.cells):
         return _rejected(job, assignment, _wrong_notebook(assignment, submitted.cells), started)
     before = executed_before(job.earlier)

@@ -52,8 +52,10 @@ def stopped_reason(execution: Execution, notebook: NotebookNode) -> Text | None:
 
 def not_judged(unjudged: Sequence[Verdict]) -> Text:
     """Which exercises of a notebook that ran to its end have no verdict."""
-    names, mistake = ", ".join(verdict.exercise for verdict in unjudged), unjudged[0].mistake
-    return Text(en=f"not judged: {names} ({mistake})", zh=f"未评分：{names}（{mistake}）")
+    return Text(
+        en="not judged: " + ", ".join(f"{verdict.exercise} ({verdict.mistake})" for verdict in unjudged),
+        zh="未评分：" + "、".join(f"{verdict.exercise}（{verdict.mistake}）" for verdict in unjudged),
+    )
 
 
 def without_verdict(exercise: str, points: float, mistake: str, message: Text, *, judged: bool) -> Verdict:

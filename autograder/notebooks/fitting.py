@@ -16,10 +16,10 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test, syntax_tree
 from autograder.notebooks.matching import How, Match, is_untouched, match
 from autograder.notebooks.pieces import put_together, taken_apart
-from autograder.notebooks.reading import Submitted, SubmittedCell
+from autograder.notebooks.reading import Submitted, SubmittedCell, require_bounded_code
 from autograder.notebooks.repairs import Mended, repairs_of
 from autograder.notebooks.slicing import names_of
 from autograder.results import Text
@@ -49,10 +49,16 @@ def fit(submitted: Submitted, source: NotebookNode, release: NotebookNode) -> Fi
     Args:
         source: the instructor's notebook; its test cells hold the hidden tests.
         release: the student's notebook, cell for cell the same ids; its answer cells hold the stubs.
+
+    Raises:
+        UnreadableNotebook: what stands as text at an answer is too long for code.
     """
     stubs = {cell["id"]: cell for cell in release.cells}
     apart = taken_apart(submitted.cells, source, release)
-    whole = put_together(apart.cells, match(apart.cells, source, release), source)
+    found_first = match(apart.cells, source, release)
+    runs = _run(apart.cells, found_first, source)
+    require_bounded_code([cell.source for cell, run in zip(apart.cells, runs, strict=True) if run], "the notebook")
+    whole = put_together(apart.cells, found_first, source)
     cells, matches = whole.cells, whole.matches
     answered: dict[int, int] = {}  # place in the release -> the submitted cell that stands there
     untouched: set[int] = set()  # submitted cells that still are what was given out as an answer cell
@@ -141,17 +147,20 @@ def _anchors(
     what an answer needs that was found below its test.
     """
     anchors = _followed(matches)
-    defined = [defined_names(cell.source) if cell.kind == "code" else frozenset[str]() for cell in cells]
+    runs = _run(cells, matches, source)
+    defined = [defined_names(cell.source) if run else frozenset[str]() for cell, run in zip(cells, runs, strict=True)]
     for number, found in enumerate(matches):
         dropped = found and number in untouched and answered[found.place] != number
         if found and (dropped or is_locked(source.cells[found.place])):
             defined[number] = frozenset()
+            runs[number] = False
+    known = [names | _set_by(cell) if run else names for names, cell, run in zip(defined, cells, runs, strict=True)]
     tests = {grade_id(cell): place for place, cell in enumerate(source.cells) if is_test(cell)}
     for place, original in enumerate(source.cells):
         test = tests.get(f"test-{grade_id(original)}")
         if test is None or original.cell_type != "code" or not is_answer(original):
             continue
-        above = frozenset[str]().union(*(names for names, at in zip(defined, anchors, strict=True) if at < test))
+        above = frozenset[str]().union(*(names for names, at in zip(known, anchors, strict=True) if at < test))
         below = [number for number, found in enumerate(matches) if found is None and anchors[number] >= test]
         wanted = defined_names(original.source) - above
         moved = [number for number in below if wanted & defined[number]]
@@ -168,6 +177,19 @@ def _anchors(
                     anchors[number] = place - 1  # in front: it may be needed when the answer is defined
                     moved.append(number)
     return anchors
+
+
+def _run(cells: Sequence[SubmittedCell], matches: Sequence[Match | None], source: NotebookNode) -> list[bool]:
+    """Whether each cell is run as code: it is, or it stands where the course has code."""
+    return [
+        cell.kind == "code" or bool(found and source.cells[found.place].cell_type == "code")
+        for cell, found in zip(cells, matches, strict=True)
+    ]
+
+
+def _set_by(cell: SubmittedCell) -> frozenset[str]:
+    """The names that a cell may set at its top level: within `if`, by an import. Nothing of what does not parse."""
+    return names_of(cell.source).binds | names_of(cell.source).changes if syntax_tree(cell.source) else frozenset()
 
 
 def _brought_forward(matches: Sequence[Match | None], anchors: Sequence[int], source: NotebookNode) -> list[int]:

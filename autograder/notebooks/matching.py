@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 
@@ -79,10 +80,10 @@ def _is_own_code(cell: SubmittedCell, given: NotebookNode) -> bool:
 def _match_definitions(
     cells: Sequence[SubmittedCell], source: NotebookNode, release: NotebookNode, matches: list[Match | None]
 ) -> None:
-    """Give an answer without a cell the last cell that defines one of its names.
+    """Give an answer without a cell the cell that defines its names.
 
-    An answer whose cell is as it was given out gets the last cell that defines all of them, unless that stands between
-    the untouched one and its test: it runs at the right time there.
+    So does an answer whose cell is as it was given out, unless the other stands between the untouched one and its test:
+    it runs at the right time there.
     """
     numbers: dict[int, list[int]] = {}
     for number, found in enumerate(matches):
@@ -101,12 +102,24 @@ def _match_definitions(
             continue
         wanted = defined_names(original.source)
         test = numbers.get(tests.get(f"test-{grade_id(original)}", -1), [len(cells)])[0]
-        for number, names in reversed(free.items()):
-            if wanted <= names if here else wanted & names:
-                if not here or not max(here) < number < test:
-                    matches[number] = Match(place, How.DEFINITION)
-                    del free[number]
-                break
+        answer = _defining(wanted, free, test, partly=not here)
+        if answer is not None and not (here and max(here) < answer < test):
+            matches[answer] = Match(place, How.DEFINITION)
+            del free[answer]
+
+
+def _defining(wanted: AbstractSet[str], free: Mapping[int, AbstractSet[str]], test: int, *, partly: bool) -> int | None:
+    """The cell that is the answer: the last one above the test that defines all names, else the last one that does.
+
+    Args:
+        free: what each cell that may be it defines.
+        test: the number of the test's cell.
+        partly: whether, if there is none, the last one counts that defines some of them.
+    """
+    whole = [number for number, names in free.items() if wanted <= names]
+    above = [number for number in whole if number < test]
+    some = [number for number, names in free.items() if wanted & names] if partly else []
+    return next((max(numbers) for numbers in (above, whole, some) if numbers), None)
 
 
 def _may_be_an_answer(cell: SubmittedCell, found: Match | None, release: NotebookNode) -> bool:

@@ -13,12 +13,13 @@ from nbformat import NotebookNode
 
 from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, syntax_tree
 from autograder.notebooks.matching import Match
-from autograder.notebooks.reading import MAX_CELL_CHARACTERS, SubmittedCell
+from autograder.notebooks.reading import SubmittedCell
 
 LONG_ENOUGH = 40
 """Characters. A locked text with fewer is not looked for inside other cells."""
-MAX_PIECES = 4
-"""Of one answer."""
+MAX_PIECES = 8
+MAX_JOINED_CHARACTERS = 20_000
+"""Of one answer: what is longer was not split by accident."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,6 @@ def taken_apart(cells: Sequence[SubmittedCell], source: NotebookNode, release: N
         ):
             result.append(cell)
             continue
-        marked = cell.grade_id in answers
         for piece in pieces:
             if piece in locked:
                 names.append(locked[piece])
@@ -64,8 +64,6 @@ def taken_apart(cells: Sequence[SubmittedCell], source: NotebookNode, release: N
                 continue
             defined = defined_names(piece)
             owner = next((name for name, wanted in answers.items() if wanted & defined), None)
-            owner = cell.grade_id if marked and owner else owner
-            marked = marked and not owner
             result.append(SubmittedCell("code", piece, owner, None))
     return TakenApart(tuple(result), tuple(dict.fromkeys(names)))
 
@@ -126,12 +124,32 @@ def _pieces_of_one_answer(
         if len(places) > 1 or any(not is_answer(source.cells[place]) for place in places):
             break
         run = [cell.source for cell in cells[start:end]]
-        if best > 1 and not _continues(run[-1]):
-            break
         text = "\n".join(run)
-        if count > 1 and places and len(text) <= MAX_CELL_CHARACTERS:
+        if len(text) > MAX_JOINED_CHARACTERS or (best > 1 and not _continues(run[-1])):
+            break
+        if count > 1 and found is not None and _is_an_answer(run[-1], source.cells[found.place]):
+            break  # it begins here, however it is indented
+        if count > 1 and _methods("\n".join(run[:-1])) & defined_names(textwrap.dedent(run[-1])):
+            break  # a draft of a method that the class has
+        if count > 1 and places:
             best = count if _is_whole(text) and not all(map(_is_whole, run)) else best
+    following = start + best
+    if best == MAX_PIECES and following < len(cells) and _continues(cells[following].source):
+        return 1  # a part of it would be worse than none
     return best
+
+
+def _is_an_answer(text: str, original: NotebookNode) -> bool:
+    """Whether the code, which may be indented as a whole, defines all that the course's answer cell does."""
+    text = textwrap.dedent(text)
+    return syntax_tree(text) is not None and defined_names(original.source) <= defined_names(text)
+
+
+def _methods(text: str) -> frozenset[str]:
+    """What the classes of the code define."""
+    tree = syntax_tree(textwrap.dedent(text))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)] if tree else []
+    return frozenset(part.name for node in classes for part in node.body if isinstance(part, ast.FunctionDef))
 
 
 def _continues(text: str) -> bool:

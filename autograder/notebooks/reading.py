@@ -14,6 +14,8 @@ from autograder.results import Text
 
 MAX_NOTEBOOK_BYTES = 50 * 2**20
 """A notebook with every figure embedded has less than 2 MiB."""
+MAX_CELLS = 1000
+"""A lesson has 75 at most; the time that fitting takes grows with the square of their number."""
 MAX_CELL_CHARACTERS = 100_000
 MAX_CODE_CHARACTERS = 1_000_000
 """Of a code cell, and of all of them: code is parsed here, and Python's parser may take a kilobyte a character."""
@@ -94,18 +96,25 @@ def parse_notebook(data: bytes, name: str) -> Submitted:
         cells = [cell for sheet in sheets if isinstance(sheet, list) for cell in sheet]
     if not isinstance(cells, list):
         raise UnreadableNotebook(f"{name} has no list of cells")
+    if len(cells) > MAX_CELLS:
+        raise UnreadableNotebook(f"{name} has {len(cells)} cells; a notebook has at most {MAX_CELLS}")
     found = [cell for cell in cells if isinstance(cell, dict)]
     texts = [_text(cell) for cell in found]
     read = tuple(_cell(cell, text) for cell, (text, _) in zip(found, texts, strict=True))
-    lengths = [len(cell.source) for cell in read if cell.kind == "code"]
+    require_bounded_code([cell.source for cell in read if cell.kind == "code"], name)
+    repairs = (UTF_16,) if encoding == "utf-16" else ()
+    return Submitted(read, (*repairs, *_told(document, found, texts, len(cells) - len(found))))
+
+
+def require_bounded_code(sources: Sequence[str], name: str) -> None:
+    """Raises UnreadableNotebook where the code cells of the notebook `name` are too long to be parsed here."""
+    lengths = [len(source) for source in sources]
     if lengths and max(lengths) > MAX_CELL_CHARACTERS:
         raise UnreadableNotebook(
             f"{name} has a code cell of {max(lengths)} characters; a cell has at most {MAX_CELL_CHARACTERS}"
         )
     if sum(lengths) > MAX_CODE_CHARACTERS:
         raise UnreadableNotebook(f"{name} has {sum(lengths)} characters of code; {MAX_CODE_CHARACTERS} are allowed")
-    repairs = (UTF_16,) if encoding == "utf-16" else ()
-    return Submitted(read, (*repairs, *_told(document, found, texts, len(cells) - len(found))))
 
 
 def _cell(cell: dict[str, Any], text: str) -> SubmittedCell:

@@ -50,14 +50,14 @@ REASONS: dict[str, tuple[Text | None, tuple[Verdict, ...], SubmissionResult | No
     "what is kept was out of time": (
         None,
         (A, B_TIMED_OUT),
-        result(Text("not judged: a, b (timed-out)", ""), A, B_TIMED_OUT),
+        result(Text("not judged: a (timed-out), b (timed-out)", ""), A, B_TIMED_OUT),
         Text("not judged: b (timed-out)", "未评分：b（timed-out）"),
     ),
     "what is judged anew is out of time": (
         None,
         (replace(B_TIMED_OUT, exercise="a"), B_NOT_REACHED),
         result(BEFORE, A, B_NOT_REACHED),
-        Text("not judged: a, b (timed-out)", "未评分：a, b（timed-out）"),
+        Text("not judged: a (timed-out), b (not-reached)", "未评分：a（timed-out）、b（not-reached）"),
     ),
 }
 

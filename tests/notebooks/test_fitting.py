@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from autograder.errors import UnreadableNotebook
 from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_test
 from autograder.notebooks.fitting import Fitted
 from tests.conftest import TINY
@@ -445,3 +446,55 @@ def test_a_text_below_the_untouched_text_cell_is_the_answer(
     result = fitted(submission)
     assert source_of(result.notebook, "reflection") == "I saw dots, down here."
     assert not [name for name in ids(result.notebook) if name.startswith("own-")]
+
+
+EXPERIMENT = "def pair_frequencies(d_model, base=10000.0):\n    return None  # an experiment"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "if True:\n    def pair_frequencies(d_model, base=10000.0):\n        return 'mine'",
+        "try:\n    def pair_frequencies(d_model, base=10000.0):\n        return 'mine'\nfinally:\n    pass",
+        "from math import sqrt as pair_frequencies",
+    ],
+    ids=["within if", "within try", "an import"],
+)
+@pytest.mark.parametrize("kind", ["code", "markdown"])
+def test_an_experiment_below_the_test_stays_there(
+    fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode, answer: str, kind: str
+) -> None:
+    """However the answer above it defines the name."""
+    cell = submission.cells[position(submission, "pair-frequencies")]
+    cell.source, cell.cell_type = answer, kind
+    submission.cells.insert(position(submission, "test-pair-frequencies") + 1, code(EXPERIMENT))
+    result = fitted(submission)
+    assert source_of(result.notebook, "pair-frequencies") == answer
+    places = [cell.source for cell in result.notebook.cells]
+    assert places.index(EXPERIMENT) > position(result.notebook, "test-pair-frequencies")
+    assert not any("what they define" in repair.en for repair in result.repairs)
+
+
+def test_without_marks_the_last_definition_above_the_test_is_the_answer(
+    fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode
+) -> None:
+    """A later one, or one of a part of what is asked for, is an experiment."""
+    submission.cells.insert(position(submission, "test-pair-frequencies") + 1, code(EXPERIMENT))
+    submission.cells.insert(position(submission, "pair-frequencies"), code(EXPERIMENT.replace("None", "0")))
+    for cell in submission.cells:
+        cell.metadata, cell["id"] = {}, None
+    assert source_of(fitted(submission).notebook, "pair-frequencies") == PAIR_ANSWER
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_a_text_at_an_answer_is_no_way_around_the_limit_of_code(
+    fitted: Callable[[NotebookNode], Fitted], submission: NotebookNode, kind: str
+) -> None:
+    """It would be run, and parsed, as code. A long text elsewhere is no harm: it may hold a picture."""
+    long = "x\n" * 60_000
+    submission.cells.insert(1, nbformat.v4.new_markdown_cell(long))
+    fitted(submission)
+    cell = submission.cells[position(submission, "pair-frequencies")]
+    cell.cell_type, cell.source = kind, long
+    with pytest.raises(UnreadableNotebook, match="a code cell of 120000 characters; a cell has at most 100000"):
+        fitted(submission)

@@ -219,3 +219,65 @@ def test_whatever_is_merged_and_split_the_tests_are_the_courses(
         assert sorted((*result.missing, *result.found)) == ["causal-mask", "pair-frequencies", "reflection"], seed
         assert len(result.repairs) <= 9, seed
         assert all(len(repair.en) < 200 for repair in result.repairs), seed
+
+
+@pytest.mark.parametrize("count", [5, 8])
+def test_many_pieces_are_one_answer(fitted: Fit, submission: NotebookNode, count: int) -> None:
+    """As many as anybody cuts by accident."""
+    pieces = ["def pair_frequencies(d_model):", *["    d_model += 1"] * (count - 2), "    return d_model"]
+    put(submission, "pair-frequencies", *pieces)
+    assert source_of(fitted(submission).notebook, "pair-frequencies") == "\n".join(pieces)
+
+
+def test_of_too_many_pieces_none_are_joined(fitted: Fit, submission: NotebookNode) -> None:
+    """An answer without its end would be told to be put together, and return nothing."""
+    pieces = ["def pair_frequencies(d_model):", *["    d_model += 1"] * 7, "    return d_model"]
+    put(submission, "pair-frequencies", *pieces)
+    result = fitted(submission)
+    assert source_of(result.notebook, "pair-frequencies") == pieces[0]
+    assert not any("put together" in repair.en for repair in result.repairs)
+
+
+def test_what_is_too_long_to_be_split_by_accident_is_not_joined(fitted: Fit, submission: NotebookNode) -> None:
+    """It would be parsed from every one of its pieces."""
+    pieces = ["if 1:\n" + " d_model = 1\n" * 1700, PAIR_ANSWER.replace("\n", "\n\n")]
+    put(submission, "pair-frequencies", *pieces)
+    assert "put together" not in " ".join(repair.en for repair in fitted(submission).repairs)
+
+
+def test_a_draft_of_a_method_stays_out_of_the_class(fitted: Fit, submission: NotebookNode) -> None:
+    """Jupyter runs it as a function of its own; a method that the class lacks belongs to it."""
+    draft = "    def __call__(self, d_model):\n        return 'draft'"
+    put(submission, "pair-frequencies", CLASS, draft)
+    result = fitted(submission)
+    assert source_of(result.notebook, "pair-frequencies") == CLASS
+    assert draft in [cell.source for cell in result.notebook.cells]
+    lacking = draft.replace("__call__", "more")
+    put(submission, "pair-frequencies", CLASS, lacking)
+    assert source_of(fitted(submission).notebook, "pair-frequencies") == f"{CLASS}\n{lacking}"
+
+
+def test_an_indented_answer_is_no_part_of_the_cell_above(fitted: Fit, submission: NotebookNode) -> None:
+    """IPython takes the indentation of a whole cell away."""
+    helper = "def helper(n):\n    return n"
+    indented = "\n".join("    " + line for line in PAIR_ANSWER.split("\n"))
+    place = position(submission, "pair-frequencies")
+    submission.cells[place].source = indented
+    submission.cells.insert(place, code(helper))
+    result = fitted(submission)
+    assert source_of(result.notebook, "pair-frequencies") == indented
+    assert helper in [cell.source for cell in result.notebook.cells]
+
+
+def test_a_piece_belongs_to_the_answer_that_it_defines(
+    fitted: Fit, submission: NotebookNode, tiny_release: NotebookNode
+) -> None:
+    """Whatever marks the cell had in which several were merged."""
+    merged = "\n\n".join([PAIR_ANSWER, source_of(tiny_release, "test-pair-frequencies"), MASK_ANSWER])
+    submission.cells[position(submission, "causal-mask")].source = merged
+    for name in ("pair-frequencies", "test-pair-frequencies"):
+        del submission.cells[position(submission, name)]
+    result = fitted(submission)
+    assert source_of(result.notebook, "pair-frequencies") == PAIR_ANSWER
+    assert source_of(result.notebook, "causal-mask") == MASK_ANSWER
+    assert not any("copy" in repair.en for repair in result.repairs)

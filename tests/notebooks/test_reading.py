@@ -189,3 +189,10 @@ def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.ipynb", folder, pipe, link):
         with pytest.raises(UnreadableNotebook, match=path.name):
             read_notebook(path)
+
+
+def test_the_number_of_cells_is_bounded() -> None:
+    """Of whatever kind they are."""
+    assert len(parse_notebook(notebook(*[CELL] * 1000), "a.ipynb").cells) == 1000
+    with pytest.raises(UnreadableNotebook, match=r"a\.ipynb has 1001 cells; a notebook has at most 1000"):
+        parse_notebook(notebook(*[{}] * 1001), "a.ipynb")
