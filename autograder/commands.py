@@ -6,13 +6,22 @@ import argparse
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from autograder.errors import NoSubmissions, OrderMattersError, UnreadableNotebook
 from autograder.grading import cluster
@@ -101,26 +110,14 @@ def run_grade(options: argparse.Namespace) -> int:
     key = course_key(root)
     if options.device == "cuda":
         _require_cuda()
-    terms = Terms(
-        key,
-        options.device,
-        language,
-        limits,
-        sandbox=not options.no_sandbox,
-        all_cells=options.all_cells,
-        only=only,
-    )
+    sandbox = not options.no_sandbox
+    terms = Terms(key, options.device, language, limits, sandbox=sandbox, all_cells=options.all_cells, only=only)
     journal = Journal(assignment, terms)
 
     def earlier(submission: Submission) -> Kept | None:
         return journal.earlier(submission, autograded_place(assignment, submission.student)) if only else None
 
-    known: dict[str, Kept] = {}
-    verdicts: dict[Verdict, Verdict] = {}
-    for submission in () if options.rerun else submissions:
-        found = journal.find(submission, autograded_place(assignment, submission.student))
-        if found is not None:
-            known[submission.student] = replace(found, result=sharing(found.result, verdicts))
+    known = {} if options.rerun else _known(journal, assignment, submissions)
     new = [submission for submission in submissions if submission.student not in known]
     for line in intake.lines(root / "journal" / f"{assignment.name}-intake.txt"):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
@@ -128,40 +125,17 @@ def run_grade(options: argparse.Namespace) -> int:
         console.print(f"{len(known)} unchanged since they were last graded: not run again (--rerun runs them).")
 
     count = min(options.workers or os.cpu_count() or 1, len(new))
-    whole = anew = 0
     with ExitStack() as stack:
         # Workers load torch while this process opens the gradebook.
         workers = _workers(options.scheduler, terms)
         ready = [stack.enter_context(workers(count))] if new else []
         book = ClassBook(assignment, options.db)
         progress = stack.enter_context(_progress(quiet=options.quiet))
-        bar = progress.add_task("", total=len(submissions))
-        troubled = 0
-
-        def finished(submission: Submission, graded: Graded, *, new: bool) -> None:
-            nonlocal troubled, whole, anew
-            marks = book.save(graded.result, graded.notebook, submission.notebook)
-            if new:
-                journal.add(submission, graded)
-                whole += graded.whole and graded.notebook is not None
-                anew += not graded.whole
-            write_feedback(
-                assignment,
-                graded.result,
-                graded.notebook,
-                submitted=submission.notebook,
-                language=options.language,
-                marks=marks,
-            )
-            if options.log:
-                _log(options.log, graded.result, assignment.name, new=new)
-            troubled += graded.result.outcome is not Outcome.GRADED
-            progress.update(bar, advance=1, description=f"{troubled} not graded in full" if troubled else "")
-
+        desk = _Desk(assignment, book, journal, options, progress, progress.add_task("", total=len(submissions)))
         for submission in submissions:
             kept = known.get(submission.student)
             if kept is not None:
-                finished(submission, Graded(kept.result, kept.executed()), new=False)
+                desk.take(submission, Graded(kept.result, kept.executed()), new=False)
         results = [kept.result for kept in known.values()]
         results += grade_class(
             assignment,
@@ -169,7 +143,7 @@ def run_grade(options: argparse.Namespace) -> int:
             workers=lambda count: nullcontext(ready.pop()) if ready else workers(count),
             count=count,
             terms=terms,
-            finished=lambda submission, graded: finished(submission, graded, new=True),
+            finished=lambda submission, graded: desk.take(submission, graded, new=True),
             earlier=earlier,
             in_flight=cluster.IN_FLIGHT if options.scheduler else None,
         )
@@ -182,8 +156,8 @@ def run_grade(options: argparse.Namespace) -> int:
     print_class(console, assignment.name, results, language)
     if only:
         console.print(
-            f"--only {', '.join(only)}: {anew} submissions judged anew in that alone; "
-            f"{whole} graded whole, without an earlier result to build on.",
+            f"--only {', '.join(only)}: submissions judged anew in that alone: {desk.anew}; "
+            f"graded whole, for there was no earlier result to build on: {desk.whole}.",
             soft_wrap=True,
         )
     if options.no_sandbox:
@@ -195,6 +169,62 @@ def run_grade(options: argparse.Namespace) -> int:
     if options.json:
         console.print(f"results: {options.json}", soft_wrap=True)
     return 0
+
+
+def _known(journal: Journal, assignment: Assignment, submissions: Sequence[Submission]) -> dict[str, Kept]:
+    """The results of submissions that have not changed since they were graded, by student."""
+    known: dict[str, Kept] = {}
+    verdicts: dict[Verdict, Verdict] = {}
+    for submission in submissions:
+        found = journal.find(submission, autograded_place(assignment, submission.student))
+        if found is not None:
+            known[submission.student] = replace(found, result=sharing(found.result, verdicts))
+    return known
+
+
+class _Desk:
+    """Where each result goes as it ends: the gradebook, the journal, the student's page, the log, the bar.
+
+    Attributes:
+        whole: submissions of which this run judged every exercise.
+        anew: those of which it judged some, and kept the other verdicts.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        book: ClassBook,
+        journal: Journal,
+        options: argparse.Namespace,
+        progress: Progress,
+        bar: TaskID,
+    ) -> None:
+        self._assignment, self._book, self._journal, self._options = assignment, book, journal, options
+        self._progress, self._bar = progress, bar
+        self._troubled = self.whole = self.anew = 0
+
+    def take(self, submission: Submission, graded: Graded, *, new: bool) -> None:
+        """Write what came of a submission. `new` is False for a result of an earlier run."""
+        result = graded.result
+        marks = self._book.save(result, graded.notebook, submission.notebook)
+        if new:
+            self._journal.add(submission, graded)
+            self.whole += graded.whole and graded.notebook is not None
+            self.anew += not graded.whole
+        language, log = self._options.language, self._options.log
+        write_feedback(
+            self._assignment,
+            result,
+            graded.notebook,
+            submitted=submission.notebook,
+            language=language,
+            marks=marks,
+        )
+        if log:
+            _log(log, result, self._assignment.name, new=new)
+        self._troubled += result.outcome is not Outcome.GRADED
+        description = f"{self._troubled} not graded in full" if self._troubled else ""
+        self._progress.update(self._bar, advance=1, description=description)
 
 
 def _workers(scheduler: str | None, terms: Terms) -> Workers:

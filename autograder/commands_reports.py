@@ -13,7 +13,7 @@ from autograder.grading.assignments import load_assignment
 from autograder.grading.marks import read_scores
 from autograder.report.class_report import write_report
 from autograder.report.exports import Export, export_scores, file_name
-from autograder.report.stored import in_sandbox, last_run, made_at, read_results
+from autograder.report.stored import last_run, read_results, run_of
 from autograder.results import printable
 
 
@@ -28,9 +28,15 @@ def run_report(options: argparse.Namespace) -> int:
     assignment = load_assignment(root, options.assignment)
     sources: list[Path] = options.json or [last_run(root, assignment.name)]
     results = read_results(sources, assignment.name)
-    made = made_at(sources[0]) if len(sources) == 1 else None
-    sandbox = all(map(in_sandbox, sources))
-    page = write_report(assignment, results, options.language, path=options.output, made_at=made, sandbox=sandbox)
+    runs = [run_of(source) for source in sources]
+    page = write_report(
+        assignment,
+        results,
+        options.language,
+        path=options.output,
+        made_at=runs[0].made if len(runs) == 1 else None,
+        sandbox=all(run.sandbox for run in runs),
+    )
     _console().print(f"class report: {page} ({len(results)} submissions)", soft_wrap=True, markup=False)
     return 0
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE: dict[str, dict[str, set[str]]] = {
     "autograder.errors": {"ours": set(), "others": set()},
     "autograder.results": {"ours": set(), "others": set()},
+    "autograder.syntax": {"ours": set(), "others": set()},
     "autograder.reference": {"ours": {"autograder.errors"}, "others": {"torch"}},
     # numpy, for right answers written with it.
     "autograder.exercises": {"ours": {"autograder.reference", "autograder.results"}, "others": {"torch", "numpy"}},
@@ -28,7 +29,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
         "others": {"torch", "numpy"},
     },
     "autograder.examiner": {
-        "ours": {"autograder.exercises", "autograder.results", "autograder.errors"},
+        "ours": {"autograder.exercises", "autograder.results", "autograder.errors", "autograder.syntax"},
         "others": {"torch", "numpy"},
     },
     # The warm process loads what notebooks and `grade` load, and no answers.
@@ -49,7 +50,10 @@ TABLE: dict[str, dict[str, set[str]]] = {
         "ours": {"autograder.results", "autograder.errors"},
         "others": {"jupyter_client", "nbformat", "traitlets", "zmq", "matplotlib"},
     },
-    "autograder.notebooks": {"ours": {"autograder.results", "autograder.errors"}, "others": {"nbformat"}},
+    "autograder.notebooks": {
+        "ours": {"autograder.results", "autograder.errors", "autograder.syntax"},
+        "others": {"nbformat"},
+    },
     "autograder.grading": {
         "ours": {
             "autograder.notebooks",
@@ -57,6 +61,7 @@ TABLE: dict[str, dict[str, set[str]]] = {
             "autograder.examiner",
             "autograder.results",
             "autograder.errors",
+            "autograder.syntax",
         },
         "others": {"nbformat", "nbgrader", "sqlalchemy", "traitlets", "distributed"},
     },

@@ -9,10 +9,11 @@ because what it finds can't be read from the text.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from autograder.syntax import syntax_tree
 
 if TYPE_CHECKING:
     from autograder.exercises.declaration import Rule  # the grader reads texts with this module, and loads no torch
@@ -78,11 +79,11 @@ def broken_rule(rules: Sequence[Rule], answer: str, others: Iterable[str] = ()) 
         answer: source of the answer's cell.
         others: sources of the notebook's other cells, which may give torch's things other names.
     """
-    tree = parsed(answer) if rules else None
+    tree = syntax_tree(answer) if rules else None
     if tree is None:
         return None  # a cell that does not parse defines nothing, so there is nothing to judge
     names = _Names()
-    elsewhere = [cell for cell in map(parsed, others) if cell is not None]
+    elsewhere = [cell for cell in map(syntax_tree, others) if cell is not None]
     for cell in elsewhere:
         names.learn(cell)
     tree.body += _used_definitions(tree, elsewhere)
@@ -169,13 +170,3 @@ def _is_attribute_of_self(call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Name) or call.func.id not in ("getattr", "setattr") or not call.args:
         return False
     return isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
-
-
-def parsed(source: str) -> ast.Module | None:
-    """The syntax tree or None; also of a cell with magics and shell commands, which IPython takes out first."""
-    for text in (source, re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)):
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    return None

@@ -15,7 +15,6 @@ from nbformat import NotebookNode
 
 from autograder.errors import UnreadableNotebook
 from autograder.examiner.process import Examiner, ExaminerAddress, ExaminerDied, ExaminerHost
-from autograder.examiner.rules import parsed
 from autograder.grading import reasons
 from autograder.grading.assignments import Assignment, load_assignment, owner_of_answers, owner_of_texts
 from autograder.grading.keeping import Kept, executed_before, reason_of, take_over, with_kept
@@ -29,6 +28,7 @@ from autograder.notebooks.fitting import Fitted, fit
 from autograder.notebooks.reading import SubmittedCell, read_notebook
 from autograder.notebooks.slicing import needed_cells
 from autograder.results import ByHand, Language, Outcome, SubmissionResult, Text, Verdict
+from autograder.syntax import syntax_tree
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ def _text_of_answer(sources: Sequence[str], names: frozenset[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _parses(source: str) -> bool:
-    return parsed(source) is not None
+    return syntax_tree(source) is not None
 
 
 def _exercise(test_cell: NotebookNode) -> str:

@@ -154,9 +154,8 @@ class _Compiler(CachingCompiler):
     """Names cells as a Jupyter kernel does, by a hash that is not worked out in Python."""
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
-        return (
-            f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{zlib.crc32(raw_code.encode(errors='surrogatepass'))}.py"
-        )
+        fingerprint = zlib.crc32(raw_code.encode(errors="surrogatepass"))
+        return f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{fingerprint}.py"
 
 
 class _Shell(ZMQInteractiveShell):

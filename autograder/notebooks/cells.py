@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from functools import lru_cache
 
 from nbformat import NotebookNode
 
-MAGIC = re.compile(r"^([ \t]*)[%!].*$", flags=re.MULTILINE)
-"""A line of IPython's, which Python does not parse."""
+from autograder.syntax import syntax_tree
 
 
 def grade_id(cell: NotebookNode) -> str | None:
@@ -50,15 +48,3 @@ def defined_names(source: str) -> frozenset[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names.update(leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
     return frozenset(names)
-
-
-def syntax_tree(source: str) -> ast.Module | None:
-    """The code, lines of IPython's left out; None if it does not parse."""
-    for text in (source, MAGIC.sub(r"\1pass", source)):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "\\d" in somebody's string
-                return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    return None

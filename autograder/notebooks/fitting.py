@@ -16,13 +16,14 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test, syntax_tree
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, is_test
 from autograder.notebooks.matching import How, Match, is_untouched, match
 from autograder.notebooks.pieces import put_together, taken_apart
 from autograder.notebooks.reading import Submitted, SubmittedCell, require_bounded_code
 from autograder.notebooks.repairs import Mended, repairs_of
 from autograder.notebooks.slicing import names_of
 from autograder.results import Text
+from autograder.syntax import syntax_tree, without_magics
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,10 @@ def _run(cells: Sequence[SubmittedCell], matches: Sequence[Match | None], source
 
 def _set_by(cell: SubmittedCell) -> frozenset[str]:
     """The names that a cell may set at its top level: within `if`, by an import. Nothing of what does not parse."""
-    return names_of(cell.source).binds | names_of(cell.source).changes if syntax_tree(cell.source) else frozenset()
+    if syntax_tree(cell.source) is None:
+        return frozenset()
+    names = names_of(without_magics(cell.source))
+    return names.binds | names.changes
 
 
 def _brought_forward(matches: Sequence[Match | None], anchors: Sequence[int], source: NotebookNode) -> list[int]:

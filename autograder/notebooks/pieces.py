@@ -11,9 +11,10 @@ from functools import lru_cache
 
 from nbformat import NotebookNode
 
-from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked, syntax_tree
+from autograder.notebooks.cells import defined_names, grade_id, is_answer, is_locked
 from autograder.notebooks.matching import Match
 from autograder.notebooks.reading import SubmittedCell
+from autograder.syntax import syntax_tree
 
 LONG_ENOUGH = 40
 """Characters. A locked text with fewer is not looked for inside other cells."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,20 +56,26 @@ def last_run(root: Path, assignment: str) -> Path:
     return path
 
 
-def made_at(path: Path) -> datetime | None:
-    """When the results in a file of `store_results` were made; None for another file."""
+@dataclass(frozen=True)
+class Run:
+    """What a file of `store_results` says of its run; another file does not say it.
+
+    Attributes:
+        made: when the results were made.
+        sandbox: whether the submissions ran in one.
+    """
+
+    made: datetime | None = None
+    sandbox: bool = True
+
+
+def run_of(path: Path) -> Run:
+    """The run that a file of results is of."""
     try:
-        return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["made"])
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Run(datetime.fromisoformat(document["made"]), document.get("sandbox") is not False)
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def in_sandbox(path: Path) -> bool:
-    """Whether the submissions of a file of `store_results` ran in a sandbox; other files do not say otherwise."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8")).get("sandbox") is not False
-    except (OSError, ValueError, AttributeError):
-        return True
+        return Run()
 
 
 def read_results(paths: Iterable[Path], assignment: str) -> list[SubmissionResult]:

@@ -13,12 +13,11 @@ import pytest
 
 from autograder.exercises import EXERCISES
 from course import checks
+from tests.e2e.helpers import GIVEN
 
 LESSONS = Path(__file__).parents[2] / "course" / "lessons"
 LESSON = "06-relative-encodings"
 CHECKED = [name for name, exercise in EXERCISES.items() if "q1" not in exercise.functions]
-GIVEN = ("imports", "given-encoding", "multi-head-attention")
-"""The lessons' own code that answers use."""
 # A mistake of an exercise before: its own check names it, and this one uses the student's earlier answer.
 EARLIER = {
     "t5-bias": {"odd-number-of-buckets"},

@@ -22,6 +22,7 @@ from nbformat import NotebookNode
 
 from autograder import commands
 from autograder.cli import main
+from tests.sample_class import ASSIGNMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = Path(sys.executable).parent
@@ -30,6 +31,11 @@ GIVEN = ("imports", "given-encoding", "multi-head-attention")
 COURSE_KEY = b"the same for all courses of these tests, whose examiners can be one process"
 
 Document = dict[str, Any]
+
+
+def thorough_but(always: str) -> list[Any]:
+    """All lessons as a test's parameters; all but this one are thorough."""
+    return [pytest.param(name, id=name, marks=[] if name == always else pytest.mark.thorough) for name in ASSIGNMENTS]
 
 
 def read(path: Path) -> NotebookNode:

@@ -26,6 +26,7 @@ from tests.e2e.helpers import (
     read,
     run,
     scores,
+    thorough_but,
     without_messages,
 )
 from tests.sample_class import ASSIGNMENTS, sample_class, write_class
@@ -51,10 +52,7 @@ class GradedClass:
         return by_student(self.results)
 
 
-LESSONS = [name if name == SECOND else pytest.param(name, marks=pytest.mark.thorough, id=name) for name in ASSIGNMENTS]
-
-
-@pytest.fixture(scope="module", params=LESSONS)
+@pytest.fixture(scope="module", params=thorough_but(SECOND))
 def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     """A lesson's sample class, graded once: the second's by the command, the others' in this process."""
     root = course_folder(tmp_path_factory.mktemp("course") / "course")

@@ -84,7 +84,8 @@ def test_a_changed_exercise_is_judged_anew_and_the_rest_stays(tiny_course: Path,
     hand_in(root, "student-03", answered, pair_frequencies=WRONG)
     hand_in(root, "student-04", answered)
     said, second = only(root, "second")
-    assert "--only causal-mask: 2 submissions judged anew in that alone; 2 graded whole" in said
+    assert "--only causal-mask: submissions judged anew in that alone: 2; graded whole" in said
+    assert "no earlier result to build on: 2." in said
     for student in ("student-01", "student-02"):
         before, after = by_exercise(first[student]), by_exercise(second[student])
         assert after["pair-frequencies"] == before["pair-frequencies"]
@@ -106,7 +107,7 @@ def test_a_changed_exercise_is_judged_anew_and_the_rest_stays(tiny_course: Path,
 
     said, again = only(root, "again")
     assert "4 unchanged since they were last graded" in said
-    assert "0 submissions judged anew in that alone; 0 graded whole" in said
+    assert "judged anew in that alone: 0; graded whole, for there was no earlier result to build on: 0." in said
     assert again == second
 
     done, results = grade_here(root, TINY, root / "handed-in", name="plain")

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell
 from packaging.requirements import Requirement
 
 from autograder.exercises import EXERCISES
-from tests.e2e.helpers import ROOT, notebook_path, read, run, write
+from tests.e2e.helpers import ROOT, notebook_path, read, run, thorough_but, write
 from tests.sample_class import ASSIGNMENTS, sample_class
 
 NEEDED = ("torch", "numpy", "matplotlib", "ipykernel")
@@ -204,10 +204,7 @@ print("seconds", time.process_time())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "assignment",
-    [ASSIGNMENTS[0], *(pytest.param(name, marks=pytest.mark.thorough, id=name) for name in ASSIGNMENTS[1:])],
-)
+@pytest.mark.parametrize("assignment", thorough_but(ASSIGNMENTS[0]))
 def test_release_runs_without_installation(assignment: str, bare: Mapping[str, str], tmp_path: Path) -> None:
     """ "Run all" in one kernel: first before the first answer, then with answers in place. Nothing of ours is there.
 

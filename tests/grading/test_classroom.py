@@ -52,8 +52,14 @@ class Class:
         self.jobs: list[Job] = []
         self.finished: list[tuple[str, Graded, threading.Thread]] = []
 
-    def run(self, students: list[str], work: Callable[[Job], Graded], *executors: Executor) -> list[SubmissionResult]:
-        """With the first executor to begin with, and one of the others each time a new one is asked for."""
+    def run(
+        self, students: list[str], work: Callable[[Job], Graded], *executors: Any, **options: Any
+    ) -> list[SubmissionResult]:
+        """With the first executor to begin with, and one of the others each time a new one is asked for.
+
+        Args:
+            options: what `grade_class` is given besides, or in place of what this passes it.
+        """
         waiting = list(executors)
 
         def noted(job: Job) -> Graded:
@@ -64,12 +70,15 @@ class Class:
         return grade_class(
             self.assignment,
             [Submission(student, Path(f"{student}.ipynb")) for student in students],
-            workers=lambda count: waiting.pop(0),
-            count=2,
-            terms=Terms(b"key", "cpu", "zh", Limits(cell_timeout_s=7.0)),
-            finished=lambda submission, one: self.finished.append(
-                (submission.student, one, threading.current_thread())
-            ),
+            **{
+                "workers": lambda count: waiting.pop(0),
+                "count": 2,
+                "terms": Terms(b"key", "cpu", "zh", Limits(cell_timeout_s=7.0)),
+                "finished": lambda submission, one: self.finished.append(
+                    (submission.student, one, threading.current_thread())
+                ),
+                **options,
+            },
         )
 
 
@@ -196,16 +205,9 @@ def test_an_error_while_saving_does_not_grade_the_rest(class_: Class) -> None:
             gate.wait(5)
         return graded(job)
 
-    class_.monkeypatch.setattr(classroom, "grade_submission", work)
+    students = [f"student-{number}" for number in range(9)]
     with pytest.raises(OSError, match="disk full"), classroom.cancelling(ThreadPoolExecutor(1)) as executor:
-        grade_class(
-            class_.assignment,
-            [Submission(f"student-{number}", Path("x.ipynb")) for number in range(9)],
-            workers=lambda count: nullcontext(executor),
-            count=1,
-            terms=Terms(b"key"),
-            finished=full_disk,
-        )
+        class_.run(students, work, nullcontext(executor), count=1, finished=full_disk)
     gate.set()
     assert len(started) <= 2
 
@@ -236,16 +238,8 @@ def test_what_is_in_memory_does_not_grow_with_the_class(class_: Class) -> None:
         ahead = max(ahead, len(looked_up) - done)
         done += 1
 
-    class_.monkeypatch.setattr(classroom, "grade_submission", work)
-    grade_class(
-        class_.assignment,
-        [Submission(f"student-{number:03d}", Path("x.ipynb")) for number in range(100)],
-        workers=lambda count: ThreadPoolExecutor(count),
-        count=2,
-        terms=Terms(b"key"),
-        finished=finished,
-        earlier=earlier,
-    )
+    students = [f"student-{number:03d}" for number in range(100)]
+    class_.run(students, work, ThreadPoolExecutor(2), finished=finished, earlier=earlier)
     assert done == len(looked_up) == 100
     assert ahead == 8
     assert 0 < most_alive <= 8
@@ -263,16 +257,8 @@ def test_a_cluster_gets_more_at_a_time(class_: Class) -> None:
         assert gate.wait(30)
         return graded(job)
 
-    class_.monkeypatch.setattr(classroom, "grade_submission", work)
-    results = grade_class(
-        class_.assignment,
-        [Submission(f"student-{number:03d}", Path("x.ipynb")) for number in range(40)],
-        workers=lambda count: ThreadPoolExecutor(30),
-        count=1,
-        terms=Terms(b"key"),
-        finished=lambda submission, one: None,
-        in_flight=30,
-    )
+    students = [f"student-{number:03d}" for number in range(40)]
+    results = class_.run(students, work, ThreadPoolExecutor(30), count=1, in_flight=30)
     assert len(results) == 40
 
 

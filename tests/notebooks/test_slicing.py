@@ -29,10 +29,10 @@ def notebook(*cells: tuple[str, str]) -> NotebookNode:
     return new_notebook(cells=made)
 
 
-def ran(submitted: NotebookNode) -> list[int]:
-    """The cells that run, where those of the kind "own" are not the course's."""
+def ran(submitted: NotebookNode, *only: str) -> list[int]:
+    """The cells that run, where those of the kind "own" are not the course's; if `only` these tests are judged."""
     source = new_notebook(cells=[cell for cell in submitted.cells if not cell["id"].startswith("own")])
-    return sorted(needed_cells(submitted, source))
+    return sorted(needed_cells(submitted, source, only or None))
 
 
 def test_figures_are_left_out_and_imports_stay() -> None:
@@ -106,12 +106,6 @@ def test_no_code_at_all() -> None:
     assert names_of("") == names_of("# only words") == Names()
 
 
-def ran_for(submitted: NotebookNode, *only: str) -> list[int]:
-    """The cells that run when only these tests are judged."""
-    source = new_notebook(cells=[cell for cell in submitted.cells if not cell["id"].startswith("own")])
-    return sorted(needed_cells(submitted, source, only))
-
-
 def test_only_the_tests_asked_for_run() -> None:
     """With all that the student wrote, and what it needs; a figure that only another test needs stays out."""
     submitted = notebook(
@@ -123,8 +117,8 @@ def test_only_the_tests_asked_for_run() -> None:
         ("test", "assert g(1) == 1"),
         ("own", "print(g(2))"),
     )
-    assert ran_for(submitted, "test-5") == [0, 2, 4, 5, 6]
-    assert ran_for(submitted, "test-3", "test-5") == ran(submitted) == [0, 1, 2, 3, 4, 5, 6]
+    assert ran(submitted, "test-5") == [0, 2, 4, 5, 6]
+    assert ran(submitted, "test-3", "test-5") == ran(submitted) == [0, 1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -142,12 +136,12 @@ def test_another_test_runs_where_something_is_taken_from_it(taking: tuple[str, s
     cells = [("answer", "def f(x): return x"), ("test", "helper = 1\nassert f(helper)"), taking]
     if taking[0] == "own":
         cells.append(("test", "assert f(2)"))
-    assert ran_for(notebook(*cells), f"test-{len(cells) - 1}") == expected
+    assert ran(notebook(*cells), f"test-{len(cells) - 1}") == expected
 
 
 def test_code_that_may_reach_any_name_makes_all_tests_run() -> None:
     """Also where one of them is asked for."""
-    assert ran_for(notebook(("test", "n = 1"), ("own", "eval('n')"), ("test", "assert n")), "test-2") == [0, 1, 2]
+    assert ran(notebook(("test", "n = 1"), ("own", "eval('n')"), ("test", "assert n")), "test-2") == [0, 1, 2]
 
 
 SOURCES = sorted((ROOT / "source").rglob("*.ipynb"))

@@ -16,7 +16,7 @@ from autograder.errors import OrderMattersError
 from autograder.grading.assignments import load_assignment
 from autograder.report.class_report import class_page, report_place, write_report
 from autograder.report.class_words import WORDS
-from autograder.report.stored import in_sandbox, last_run, made_at, read_results, store_results
+from autograder.report.stored import last_run, read_results, run_of, store_results
 from autograder.results import Language, class_to_json
 from tests.conftest import TINY
 from tests.report.made_class import EVIL, made_class
@@ -151,7 +151,7 @@ def test_results_are_kept_and_read_again(tmp_path: Path) -> None:
     path = store_results(tmp_path, "02-lesson", made_class())
     assert last_run(tmp_path, "02-lesson") == path
     assert read_results([path], "02-lesson") == made_class()
-    assert made_at(path) is not None
+    assert run_of(path).made is not None
     assert [entry.name for entry in path.parent.iterdir()] == ["02-lesson.json"]
 
 
@@ -159,7 +159,7 @@ def test_results_are_kept_and_read_again(tmp_path: Path) -> None:
 def test_a_class_graded_without_a_sandbox_says_so(tiny_course: Path, sandbox: bool) -> None:
     """On the page and in what a run keeps, so that a page made later says it too; otherwise nothing is said."""
     kept = store_results(tiny_course, TINY, made_class(), sandbox=sandbox)
-    assert in_sandbox(kept) is sandbox
+    assert run_of(kept).sandbox is sandbox
     for language, words in (("en", "Graded without a sandbox"), ("zh", "没有使用沙箱")):
         written = write_report(load_assignment(tiny_course, TINY), made_class(), language, sandbox=sandbox)
         assert (words in written.read_text(encoding="utf-8")) is not sandbox
