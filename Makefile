@@ -43,7 +43,7 @@ build/sample-class/%: tests/sample_class/*.py build/.released
 	$(BIN)/python -m tests.sample_class $* $@
 
 sandbox:
-	command -v bwrap >/dev/null || [ "$$(uname)" != Linux ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	@command -v bwrap >/dev/null || [ "$$(uname)" != Linux ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null; } \
 	    || echo "bubblewrap is missing; install it for the sandbox: sudo apt install bubblewrap (or dnf, pacman, zypper)"
 
@@ -52,7 +52,7 @@ grade: build/.released sandbox $(filter $(SAMPLE),$(SUBMISSIONS)) ## grade: the 
 
 # The tests open the pages in a browser. Where it is missing, root on Debian gets it now; elsewhere those tests are skipped.
 browser:
-	command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && grep -q '^ID=debian' /etc/os-release \
+	@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && grep -q '^ID=debian' /etc/os-release \
 	    && { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null; } \
 	    || echo "chromedriver is missing; the tests of the pages are skipped (Debian: sudo apt install chromium chromium-driver)"
 
